@@ -17,6 +17,7 @@ import pytest
 import pinloop as pl
 from pinloop.safety.standards.separation import separation
 from pinloop.safety.stopping.export import columns_of
+from pinloop.safety.studies.cases import Records, criteria
 from pinloop.safety.studies.stop_file import pack_stop, unpack_stop
 
 from ...states import URDF
@@ -43,12 +44,12 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     yield stops
 
 
-def arm_study(folder: Path, count: int = 8) -> pl.Study:
+def arm_study(folder: Path, count: int = 8, jobs: int = 1) -> pl.Study:
     """Cases with payloads, brakes and an obstacle of their own."""
     space = pl.safety.Space(payload=(0.0, 10.0), band=(-1.0, 1.0), speed=(-0.4, 0.4))
     return pl.study(
         pl.load(URDF / "six_axis_arm.urdf"), URDF / "six_axis_arm.brakes.yaml", space,
-        pl.safety.Sobol(count, seed=3), jobs=1, results=folder / "arm.csv",
+        pl.safety.Sobol(count, seed=3), jobs=jobs, results=folder / "arm.csv",
         obstacles=pl.Obstacle.box("post", (0.2, 0.2, 2.0), (1.8, 0.9, 1.0)),
     )  # fmt: skip
 
@@ -75,10 +76,16 @@ def test_nothing_is_computed_twice(computed: list[int], tmp_path: Path) -> None:
     assert fresh == again == former
 
 
-def test_a_stop_from_the_file_is_the_one_that_was_computed(tmp_path: Path) -> None:
-    study = arm_study(tmp_path)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_stop_from_the_file_is_the_one_that_was_computed(
+    jobs: int, computed: list[int], tmp_path: Path
+) -> None:
+    study = arm_study(tmp_path, 4, jobs)
     for case in range(study.done):
-        stored, made = study.replay(case), study.setup.stop(study.values(case))
+        del computed[:]
+        stored = study.replay(case)
+        assert not computed
+        made = study.setup.stop(study.values(case))
         for name in FIELDS:
             np.testing.assert_array_equal(getattr(stored.run, name), getattr(made.run, name))
         assert stored.as_dict() == made.as_dict()
@@ -121,7 +128,7 @@ def test_resumed_and_torn(computed: list[int], tmp_path: Path) -> None:
     replays = [str(study.replay(case).table()) for case in range(5)]
     stops = tmp_path / "r.csv.stops"
     whole, rows = stops.read_bytes(), path.read_bytes()
-    for size in range(0, len(whole), len(whole) // 23):
+    for size in range(0, len(whole), len(whole) // 11):
         stops.write_bytes(whole[:size])
         path.write_bytes(b"".join(rows.splitlines(keepends=True)[:4]))
         del computed[:]
@@ -136,7 +143,7 @@ def test_changed_bytes_are_not_believed(tmp_path: Path) -> None:
     study = wheels.study(pl.safety.Random(1, 1), path)
     table, stops = str(study.replay(0).table()), tmp_path / "r.csv.stops"
     whole = stops.read_bytes()
-    for place in range(0, len(whole), 7):
+    for place in range(0, len(whole), 41):
         changed = bytearray(whole)
         changed[place] ^= 1 << place % 8
         stops.write_bytes(changed)
@@ -155,6 +162,16 @@ def test_only_the_worst_where_there_is_no_room(
     for case in range(60):
         study.replay(case)
     assert 30 < len(computed) < 60
+
+
+def test_the_first_case_of_each_outcome_and_every_record_is_kept() -> None:
+    setup = wheels.study(pl.safety.Random(1)).setup
+    records = Records(setup)
+    column, other = "stopping_time_s", dict.fromkeys(criteria(setup).values(), 0.0)
+    rows = [("failed", 9.0), ("failed", 9.0), ("time-out", 9.0), ("time-out", 9.0),
+            ("stopped", 0.5), ("stopped", 0.4), ("stopped", np.inf), ("stopped", 0.6)]  # fmt: skip
+    taken = [records.takes(other | {"outcome": end, column: time}) for end, time in rows]
+    assert taken == [True, False, True, False, True, False, False, True]
 
 
 def test_files_of_others(tmp_path: Path) -> None:

@@ -33,7 +33,6 @@ from .solids import (
     Piece,
     checked_obstacles,
     collect_pieces,
-    enclose_frames,
     require_length,
 )
 
@@ -207,9 +206,8 @@ class _Travel:
         leaf = int(np.searchsorted(self.passed, travel, side="right")) - 1
         leaf = min(max(leaf, 0), self.leaves.count - 1)
         start, end = self.passed[leaf], self.passed[leaf + 1]
-        return leaf, float(
-            min(max((travel - start) / (end - start), 0.0), 1.0)
-        ) if end > start else 0.0
+        part = (travel - start) / (end - start) if end > start else 0.0
+        return leaf, float(min(max(part, 0.0), 1.0))
 
     def time(self, travel: float) -> float:
         """Instant at which so much has been travelled [s]."""
@@ -240,8 +238,7 @@ class _Scene:
         obstacles: list[Obstacle],
         frames: Mapping[str, float],
     ) -> None:
-        links = collect_pieces(run.robot, tolerance, thickness)
-        self.pieces = (*links.pieces, *enclose_frames(run.robot, frames, tolerance))
+        self.pieces = collect_pieces(run.robot, tolerance, thickness, frames).pieces
         self._tolerance, self._obstacles = tolerance, obstacles
         self._leaves = IntervalTree(run, limit_bending(self.pieces, tolerance))
         self._model, self._data = run.robot.model, create_data(run.robot.model)

@@ -41,6 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -361,8 +362,7 @@ class FrameBounds:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class FactorBounds:
+class FactorBounds(NamedTuple):
     """Bounds on one factor of a joint's motion: w, w', p', p'', rho of the docstring above."""
 
     w: Array

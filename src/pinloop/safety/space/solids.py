@@ -69,8 +69,11 @@ class Piece:
 class RobotPieces:
     """The pieces of a robot and where they come from.
 
-    ``pieces``: the pieces of all bodies; those of the ground come last; ``shapes``: by body that
-    has any: "collision" or "visual" shapes, or "joint frames"; ``bare``: bodies without any shape.
+    Args:
+        pieces: the pieces of all bodies, those of the ground behind the others; then balls about
+            frames.
+        shapes: "collision" or "visual" shapes, "joint frames" or "frame", by body or frame.
+        bare: bodies without any shape.
     """
 
     pieces: tuple[Piece, ...]
@@ -78,43 +81,40 @@ class RobotPieces:
     bare: tuple[str, ...]
 
 
-def collect_pieces(robot: Mechanism, excess: float, thickness: float | None = None) -> RobotPieces:
+def collect_pieces(
+    robot: Mechanism,
+    excess: float,
+    thickness: float | None = None,
+    frames: Mapping[str, float] | None = None,
+) -> RobotPieces:
     """Convex pieces of all bodies of a robot; kept for its next run.
 
     A body is made of its collision shapes, or of its visual ones if it has no others. If no body of
     the robot has a shape, each is replaced by the hull of its joints, frames and centre of mass.
-    ``excess``: how far polyhedra may stand out of round shapes and of meshes [m]; ``thickness``: of
-    a robot without shapes: how thick its bodies are about their frames [m]; a fiftieth of its
-    characteristic length by default.
+
+    Args:
+        robot: the robot.
+        excess: how far polyhedra may stand out of round shapes and of meshes [m].
+        thickness: of a robot without shapes: how thick its bodies are about their frames [m]; a
+            fiftieth of its characteristic length by default.
+        frames: radius of a ball [m] about each of some frames.
 
     Raises:
         BadValue: a mesh cannot be read.
     """
-    return _links(
-        robot, excess, None if thickness is None else require_length("thickness", thickness)
-    )
-
-
-def enclose_frames(
-    robot: Mechanism, frames: Mapping[str, float], excess: float
-) -> tuple[Piece, ...]:
-    """A ball about each of some frames.
-
-    ``frames``: radius of the ball [m] by name of the frame; ``excess``: how far its polyhedron may
-    stand out [m].
-    """
+    thick = None if thickness is None else require_length("thickness", thickness)
+    links, frames = _collect_links(robot, excess, thick), {} if frames is None else frames
     if not isinstance(frames, Mapping):
         raise BadValue(f"frames is {frames!r}; give radii by name, e.g. {{'tool0': 0.05}}")
-    pieces = []
+    pieces = list(links.pieces)
     for name, radius in frames.items():
         frame = robot.model.frames[robot.frame_id(name)]
         size = require_length(f"the radius about frame '{name}'", radius)
         corners, out = enclose_ball(size, excess)
-        points = corners + frame.placement.translation
-        pieces.append(
-            Piece(name, frame.parentJoint, points, out, coal.Sphere(size), frame.placement)
-        )
-    return tuple(pieces)
+        points, ball = corners + frame.placement.translation, coal.Sphere(size)
+        pieces.append(Piece(name, frame.parentJoint, points, out, ball, frame.placement))
+    shapes = {**links.shapes, **{name: "frame" for name in frames if name not in links.shapes}}
+    return RobotPieces(tuple(pieces), shapes, links.bare)
 
 
 def require_length(what: str, value: Any) -> float:
@@ -129,15 +129,12 @@ def require_length(what: str, value: Any) -> float:
 
 
 @remembered
-def _links(robot: Mechanism, excess: float, thickness: float | None) -> RobotPieces:
+def _collect_links(robot: Mechanism, excess: float, thickness: float | None) -> RobotPieces:
     """See `collect_pieces`."""
     chosen: dict[str, list[Geometry]] = {}
     for role in ("visual", "collision"):  # collision shapes replace visual ones
-        by_body: dict[str, list[Geometry]] = {}
-        for geometry in robot.geometry:
-            if geometry.role == role:
-                by_body.setdefault(geometry.body, []).append(geometry)
-        chosen |= by_body
+        own = [geometry for geometry in robot.geometry if geometry.role == role]
+        chosen |= {x.body: [y for y in own if y.body == x.body] for x in own}
     shapes: dict[str, str] = {body: given[0].role for body, given in chosen.items()}
     meshes: dict[Path, Hull] = {}
     pieces = [

@@ -43,7 +43,7 @@ from ...tolerances import SLACK
 from .hulls import CUBE, Hull, hull_contains, inflate_hull, union_volume
 from .interval_tree import IntervalTree, checked_run, limit_bending
 from .joint_motions import FrameBounds
-from .solids import Piece, RobotPieces, collect_pieces, enclose_frames, require_length
+from .solids import Piece, RobotPieces, collect_pieces, require_length
 
 trimesh = lazy_loader.load("trimesh")
 
@@ -202,9 +202,8 @@ def swept_volume(
         raise BadValue(f"max_triangles is {max_triangles!r}; it must be a number > 0")
     coarsest = np.inf
     while True:
-        links = collect_pieces(run.robot, _SHAPE * tolerance, thickness)
-        points = enclose_frames(run.robot, frames or {}, _SHAPE * tolerance)
-        pieces = [piece for piece in links.pieces if piece.body != GROUND] + list(points)
+        links = collect_pieces(run.robot, _SHAPE * tolerance, thickness, frames)
+        pieces = [piece for piece in links.pieces if piece.body != GROUND]
         if not pieces:
             raise BadValue(f"robot '{run.robot.name}' has no shapes, joints or masses to sweep")
         intervals = _intervals(run, pieces, tolerance)
@@ -214,7 +213,7 @@ def swept_volume(
         )
         count = expected
         if expected <= 2 * max_triangles:
-            volume = _enclose(pieces, intervals, tolerance, links, frames or {})
+            volume = _enclose(pieces, intervals, tolerance, links)
             count = volume.triangles
             if count <= max_triangles:
                 return volume
@@ -361,7 +360,6 @@ def _enclose(
     intervals: list[list[_Interval]],
     tolerance: float,
     links: RobotPieces,
-    frames: Mapping[str, float],
 ) -> SweptVolume:
     """The polyhedra around all intervals."""
     parts: dict[str, list[Hull]] = {}
@@ -372,7 +370,6 @@ def _enclose(
             worst = max(worst, piece.excess + interval.excess + out)
             parts.setdefault(piece.body, []).append(hull)
     shapes = {body: shape for body, shape in links.shapes.items() if body != GROUND}
-    shapes |= {name: "frame" for name in frames if name not in shapes}
     return SweptVolume(
         {name: tuple(hulls) for name, hulls in parts.items()}, tolerance, worst, shapes, links.bare
     )

@@ -30,7 +30,7 @@ from ...tolerances import NO_ADVANCE, SPOT, TINY
 from ..space.clearance import Approach, clearance
 from ..space.interval_tree import IntervalTree, limit_bending
 from ..space.joint_motions import JointMotions, compute_joint_motions
-from ..space.solids import Obstacle, Piece, RobotPieces, collect_pieces, enclose_frames
+from ..space.solids import Obstacle, Piece, RobotPieces, collect_pieces
 from ..stopping import StopResult
 
 Array = NDArray[np.float64]
@@ -120,11 +120,8 @@ def collect_shapes(
     """The pieces whose advance counts; see `swept_volume` for the arguments."""
     # A polyhedron that stands out by e may advance up to 2 e farther than the shape in it.
     excess = tolerance / 4
-    links = collect_pieces(run.robot, excess, thickness)
-    balls = enclose_frames(run.robot, frames, excess)
-    pieces = tuple(
-        piece for piece in (*links.pieces, *balls) if piece.joint and piece.body != GROUND
-    )
+    links = collect_pieces(run.robot, excess, thickness, frames)
+    pieces = tuple(piece for piece in links.pieces if piece.joint and piece.body != GROUND)
     if not pieces:
         raise BadValue(f"robot '{run.robot.name}' has no body that moves")
     return Shapes(pieces, links, tolerance, frames, thickness)

@@ -89,10 +89,7 @@ class Solution(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AxisFit:
-    """The fit of the parameters ``names`` of the brake of ``joint`` to ``rows``.
-
-    ``brakes`` are all that is not fitted, and where the search starts.
-    """
+    """The fit of some parameters of the brake of a joint; ``brakes``: where the search starts."""
 
     robot: Mechanism
     brakes: Brakes
@@ -135,9 +132,7 @@ class AxisFit:
     def sensitivity(self, x: Array) -> Array:
         """Derivatives of the errors, shape (count, len(names)), by differences to one side."""
         here, columns = self.errors(x), []
-        for k in range(len(x)):
-            step = np.zeros_like(x)
-            step[k] = _STEP
+        for k, step in enumerate(_STEP * np.eye(len(x))):
             there = self.errors(x + step)
             if not np.all(np.isfinite(there)):  # more of it, a delay, would not stop the axis
                 step[k] = -min(_STEP, x[k])
@@ -155,8 +150,7 @@ class AxisFit:
     def scale(self) -> Array:
         """Natural sizes of the parameters, in the units of the brakes file.
 
-        Kinetic energy E, speed v and time t of a stop make a torque ``2 E / (v t)``: the one that
-        alone would take this time.
+        The torque that alone would take the time t of a stop is ``2 E / (v t)``.
         """
         sizes = np.array([self._sizes(row) for row in self.rows])
         return np.asarray(np.exp(np.mean(np.log(sizes), axis=0)))
@@ -241,13 +235,14 @@ class AxisFit:
         blind = visible < _BLIND * max(1.0, float(visible[0]))
         spare = self.count - int(np.sum(~blind))
         spread = float(np.sqrt(np.sum(errors**2) / spare)) if spare else np.nan
-        fitted = []
+        rows = (row for row in self.brakes.assumptions(self.robot) if row.joint == self.joint)
+        units, fitted = {row.parameter: row.unit for row in rows}, []
         for k, name in enumerate(self.names):
             error = spread * float(np.linalg.norm(V[~blind, k] / sizes[~blind])) * self.scale[k]
             # What takes part in a combination that the data does not see is unknown.
             unknown = bool(np.any(np.abs(V[blind, k]) > _PART))
             error = np.inf if unknown else float(error)
-            fitted.append(Fitted(self.joint, name, float(values[k]), error, self._unit(name)))
+            fitted.append(Fitted(self.joint, name, float(values[k]), error, units[name]))
         notes = [self._blind_note(direction) for direction in V[blind]]
         notes += [
             f"joint '{self.joint}': {f.parameter} is fitted to zero, its lower bound: the table "
@@ -263,10 +258,6 @@ class AxisFit:
             )
         brakes = self._with(values, {f.parameter: f.identified for f in fitted})
         return Solution(brakes, tuple(fitted), errors, tuple(notes))
-
-    def _unit(self, name: str) -> str:
-        rows = self.brakes.assumptions(self.robot)
-        return next(row.unit for row in rows if (row.joint, row.parameter) == (self.joint, name))
 
     def _blind_note(self, direction: Array) -> str:
         names = [n for n, c in zip(self.names, direction, strict=True) if abs(c) > _PART]
@@ -400,10 +391,8 @@ def fitted(
         )
     notes += _band_notes(brakes, solved, names)
     results = table.stops(robot, brakes, **arguments)
-    identified = tuple(
-        parameter for solution in solved.values() for parameter in solution.parameters
-    )
-    return Fit(brakes, identified, compare(results, table), tuple(notes))
+    values = tuple(value for solution in solved.values() for value in solution.parameters)
+    return Fit(brakes, values, compare(results, table), tuple(notes))
 
 
 def _band_notes(brakes: Brakes, joints: Iterable[str], names: Sequence[str]) -> list[str]:
@@ -434,11 +423,10 @@ def _checked(table: StoppingTable, brakes: Brakes, parameters: Sequence[str]) ->
         for name in names:
             if not brake.uses(name):
                 raise BadValue(
-                    f"joint '{joint}' has a brake of kind {brake.kind}: it has no "
-                    f"{name} that could be fitted"
+                    f"joint '{joint}' has a brake of kind {brake.kind}: it has no {name} that "
+                    "could be fitted"
                 )
-        given = [row for row in table.rows if row.joint == joint]
-        if not any(row.numbers for row in given):
+        if not any(other.numbers for other in table.rows if other.joint == joint):
             raise BadValue(f"the table has neither a time nor an angle for joint '{joint}'")
     return names
 

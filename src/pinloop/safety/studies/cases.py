@@ -34,6 +34,7 @@ from .stop_file import pack_stop, unpack_stop
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float]
+"""Value of every variable, by name."""
 Row = dict[str, float | str]
 
 
@@ -82,10 +83,7 @@ class Setup:
         return self.space.variables(self.robot, self.brakes, chain)
 
     def stop(self, values: Values) -> StopResult:
-        """Make the stop of a case.
-
-        ``values``: value of every variable, by name.
-        """
+        """Make the stop of a case."""
         machine = self._machine(values)
         trigger, q, v = self.trigger, None, None
         if self.space.motion is not None:
@@ -97,10 +95,7 @@ class Setup:
         )
 
     def evaluate(self, number: int, values: Values) -> tuple[Row, StopResult | None]:
-        """The row of a case and its stop; the reason, and no stop, if it cannot be computed.
-
-        ``values``: value of every variable, by name.
-        """
+        """The row of a case and its stop; the reason, and no stop, if it cannot be computed."""
         row: Row = {"case": float(number)}
         row |= {variable.column: float(values[variable.name]) for variable in self.variables}
         try:
@@ -125,7 +120,7 @@ class Setup:
     def _shared(self, values: Values) -> dict[str, object]:
         """What belongs to all stops with the robot of a case, by name."""
         machine = self._machine(values)
-        return {
+        shared = {
             "prepared robot": machine.robot,
             "robot": machine.equations.robot,
             "all rotors": machine.system.robot,
@@ -135,6 +130,7 @@ class Setup:
             "category": self.category,
             "motion": self.space.motion,
         }
+        return {name: value for name, value in shared.items() if value is not None}
 
     def clearance(self, stop: StopResult) -> float:
         """How near a stop comes to the obstacles [m]; 0 if it touches one."""
@@ -307,8 +303,8 @@ class Records:
         self._worst: dict[str, float] = {}
 
     def takes(self, row: Mapping[str, float | str]) -> bool:
-        """Whether a case is worse than all before it, or the first in which a robot moves on."""
-        sizes = {"outcome": 0.0}
+        """Whether a case is worse than all before it, or the first that ends in another way."""
+        sizes = {str(row["outcome"]): 0.0}
         if row["outcome"] == "stopped":
             sizes = {column: size_of(row, column) for column in self._columns}
         records = {

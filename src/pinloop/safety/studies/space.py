@@ -140,8 +140,7 @@ class Space:
         variables = []
         for name in driven_joints(robot):
             at = robot.coordinates(name)
-            i = at.q.start
-            sliding = bool(robot.is_translation[at.v.start])
+            i, sliding = at.q.start, bool(robot.is_translation[at.v.start])
             extent = given.get(name)
             if extent is None:
                 limited = at.nq == 1 and np.isfinite(lower[i]) and np.isfinite(upper[i])
@@ -310,13 +309,12 @@ class Grid(Sampling):
     def block(self, names: tuple[str, ...], first: int, last: int) -> Array:
         """Points of the grid; the last variable changes fastest."""
         counts = self._per_variable(names)
-        rest = np.arange(first, last)
-        columns: list[Array] = []
-        for count in reversed(counts):
-            step = rest % count
-            columns.append(step / (count - 1) if count > 1 else np.full(len(step), 0.5))
-            rest = rest // count
-        return np.array(columns[::-1]).reshape(len(counts), last - first).T
+        steps = np.unravel_index(np.arange(first, last), counts) if counts else ()
+        columns = [
+            step / (count - 1) if count > 1 else np.full(len(step), 0.5)
+            for step, count in zip(steps, counts, strict=True)
+        ]
+        return np.array(columns).reshape(len(counts), last - first).T
 
 
 @public
@@ -333,25 +331,34 @@ class Corners(Sampling):
         return Grid(2).block(names, first, last)
 
 
+@dataclass(frozen=True)
+class _Seeded(Sampling):
+    """Points of a generator."""
+
+    count: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        count, seed = self.count, self.seed
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise BadValue(f"a study of {count!r} cases is empty; give a number of at least 1")
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise BadValue(f"the seed is {seed!r}; give a whole number of at least 0")
+
+    def size(self, names: tuple[str, ...]) -> int:
+        """Number of points."""
+        return self.count
+
+
 @public
 @dataclass(frozen=True)
-class Random(Sampling):
+class Random(_Seeded):
     """Independent uniform points.
 
     Args:
         count: number of points.
         seed: seed of the generator.
     """
-
-    count: int
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        _check(self.count, self.seed)
-
-    def size(self, names: tuple[str, ...]) -> int:
-        """Number of points."""
-        return self.count
 
     def block(self, names: tuple[str, ...], first: int, last: int) -> Array:
         """Points of the stream, wherever the block begins."""
@@ -362,7 +369,7 @@ class Random(Sampling):
 
 @public
 @dataclass(frozen=True)
-class Sobol(Sampling):
+class Sobol(_Seeded):
     """Scrambled Sobol points, which fill a space evenly.
 
     Args:
@@ -370,17 +377,10 @@ class Sobol(Sampling):
         seed: seed of the scrambling.
     """
 
-    count: int
-    seed: int = 0
-
     def __post_init__(self) -> None:
-        _check(self.count, self.seed)
+        super().__post_init__()
         if self.count > 2**_BITS:
             raise BadValue(f"Sobol's sequence has {2**_BITS} points, not {self.count}")
-
-    def size(self, names: tuple[str, ...]) -> int:
-        """Number of points."""
-        return self.count
 
     def block(self, names: tuple[str, ...], first: int, last: int) -> Array:
         """Points of the sequence, wherever the block begins."""
@@ -390,20 +390,9 @@ class Sobol(Sampling):
         engine = scipy.stats.qmc.Sobol(len(names), scramble=True, bits=_BITS, rng=generator)
         if first:
             engine.fast_forward(first)
-        # Blocks need not be powers of two, of which SciPy would warn at the first one.
-        points = engine.random(last - first) if first else _quiet(engine, last)
-        return np.asarray(points)
-
-
-def _quiet(engine: Any, count: int) -> Array:
-    """The first points, whose number need not be a power of two."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The balance properties", category=UserWarning)
-        return np.asarray(engine.random(count))
-
-
-def _check(count: int, seed: int) -> None:
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise BadValue(f"a study of {count!r} cases is empty; give a number of at least 1")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise BadValue(f"the seed is {seed!r}; give a whole number of at least 0")
+        with warnings.catch_warnings():
+            # Blocks need not be powers of two, of which SciPy would warn at the first one.
+            warnings.filterwarnings(
+                "ignore", message="The balance properties", category=UserWarning
+            )
+            return np.asarray(engine.random(last - first))
