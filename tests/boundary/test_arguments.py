@@ -218,6 +218,27 @@ def test_methods_ask_too(tmp_path: Path) -> None:
                 ask(strange)
 
 
+def test_names_of_loops_and_intervals_are_looked_at(values: Callable[[str], Any]) -> None:
+    robot, stop, brakes = values("robot"), values("result"), values("brakes")
+    equations = pl.EquationsOfMotion(robot)
+    reduced = pl.regularize(robot).regularization
+    assert reduced is not None and robot.loop(robot.loops[0].name) is robot.loops[0]
+    strange_names: tuple[Any, ...] = ("joint", 3, float("nan"), None, ["a"])
+    for strange in strange_names:
+        for ask in (
+            robot.loop,
+            reduced.selection,
+            lambda name: equations.loop_wrench(robot.neutral, name, np.zeros(5)),
+            next(iter(brakes.joints.values())).uses,
+        ):
+            with pytest.raises(pl.PinloopError):
+                ask(strange)
+    for every in (float("nan"), float("inf"), 0.0, -1.0, 1e-12, "often"):
+        for sample in (stop.point, lambda every: stop.to_csv("/nowhere/x.csv", every=every)):
+            with pytest.raises(pl.BadValue, match=r"every is .*; it is an interval in s"):
+                sample(every=every)
+
+
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 def test_states_that_are_no_numbers(number: float, tmp_path: Path) -> None:
     robot = four_bar(tmp_path)

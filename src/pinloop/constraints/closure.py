@@ -190,7 +190,7 @@ class Constraints:
 
     def wrench(self, data: Placed, loop: str, multipliers: Array) -> Array:
         """Wrench on body B of a loop joint, at and in frame B, force first, shape (6,)."""
-        joint = next(joint for joint in self.robot.loops if joint.name == loop)
+        joint = self.robot.loop(loop)
         return np.asarray(self._selector(joint, data).T @ multipliers)
 
     def by_name(self, residual: Array) -> dict[str, float]:

@@ -313,7 +313,7 @@ class EquationsOfMotion:
 
         A and B are those of the robot's description, also where regularization turned them over.
         """
-        joint = next(joint for joint in self.robot.loops if joint.name == loop)
+        joint = self.robot.loop(loop)
         declared = next(other for other in self.robot.description.joints if other.name == loop)
         with self.robot.workspace() as data:
             pin.framesForwardKinematics(self._model, data, q)

@@ -87,6 +87,7 @@ class Motion:
     constraint_force: Array
 
 
+@public
 def with_reactions(rows: RowSet, M: Array, f: Array, J: Array, a: Array, lam: Array) -> Motion:
     """A motion with the reactions of locks, from the equations of their coordinates.
 

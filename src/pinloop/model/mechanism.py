@@ -221,6 +221,13 @@ class Mechanism:
             return BadValue(f"joint '{joint}' of robot '{self.name}' {why}")
         return UnknownName("joint", joint, self.joints, self.name)
 
+    def loop(self, name: str) -> LoopJoint:
+        """Return the loop joint called ``name``."""
+        known = {loop.name: loop for loop in self.loops}
+        if not isinstance(name, str) or name not in known:
+            raise UnknownName("loop joint", name, known, self.name)
+        return known[name]
+
     def configuration(
         self, values: Mapping[str, ArrayLike], start: ArrayLike | None = None
     ) -> Array:
@@ -324,11 +331,7 @@ class Mechanism:
 
     def without_loops(self, names: Iterable[str]) -> Mechanism:
         """Return the robot with the named loop joints taken out; coordinates stay."""
-        gone = list(names)
-        known = [loop.name for loop in self.loops]
-        for name in gone:
-            if name not in known:
-                raise UnknownName("loop joint", name, known, self.name)
+        gone = [self.loop(name).name for name in names]
         joints = tuple(joint for joint in self.description.joints if joint.name not in gone)
         actuated = self.description.actuated
         if actuated is not None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..boundary.arguments import public
 from ..boundary.values import construct_again
+from ..errors import UnknownName
 from .description import constant
 
 __all__ = ["CutAlternative", "LoopReduction", "Regularization"]
@@ -112,7 +113,10 @@ class Regularization:
 
     def selection(self, loop: str) -> Array:
         """``U`` of a loop, shape (rows, rows of its pair)."""
-        return next(entry.selection for entry in self.loops if entry.loop == loop)
+        selections = {entry.loop: entry.selection for entry in self.loops}
+        if loop not in selections:
+            raise UnknownName("loop", loop, selections)
+        return selections[loop]
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain values, for JSON."""

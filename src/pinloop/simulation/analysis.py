@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..boundary.arguments import public
 from ..constraints.closure import Constraints
 from ..dynamics import EquationsOfMotion
-from ..errors import BadValue, UnknownName
+from ..errors import BadValue
 from ..integrate import NODES, WEIGHTS
 from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
@@ -197,10 +197,7 @@ def reactions(
 
     Zero while the loop is open.
     """
-    joints = {joint.name: joint for joint in robot.loops}
-    if loop not in joints:
-        raise UnknownName("loop joint", loop, joints, robot.name)
-    base = robot.frame_id(f"{loop}/B")
+    base = robot.loop(loop).frame_b
     target = robot.frame_id(frame or f"{loop}/B")
     full = Constraints(robot, full=True)
     wrenches: list[Array] = []

@@ -19,7 +19,7 @@ from ..boundary.arguments import public
 from ..constraints.rows import Locked, Row, locked_columns
 from ..dynamics import EquationsOfMotion, Formulation
 from ..dynamics.forces import Force
-from ..errors import BadValue, UnknownName
+from ..errors import BadValue
 from ..linalg.dense import lapack
 from ..model.mechanism import Mechanism
 from ..model.workspace import remembered
@@ -229,10 +229,8 @@ class ModalSystem:
         """Check that the robot has what a mode names."""
         for lock in mode.locks:
             locked_columns(self.robot, lock)
-        known = [loop.name for loop in self.robot.loops]
         for name in mode.opened:
-            if name not in known:
-                raise UnknownName("loop joint", name, known, self.robot.name)
+            self.robot.loop(name)
         if mode.rows and mode.opened:
             raise BadValue(f"rows {list(mode.rows)} hold all loops; give none with open loops")
 

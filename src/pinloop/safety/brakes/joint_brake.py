@@ -17,7 +17,7 @@ import numpy as np
 from ...boundary.arguments import public
 from ...boundary.marks import NotNegative, Positive, Range, parted
 from ...boundary.schema import keys_of
-from ...errors import BadValue
+from ...errors import BadValue, UnknownName
 
 __all__ = [
     "CHAIN_PARAMETERS",
@@ -250,6 +250,8 @@ class JointBrake:
             return self.breakaway is not None and self.breakaway > self.coulomb
         if parameter == "band" and self.tolerance == 0:
             return False
+        if parameter not in JOINT_PARAMETERS:
+            raise UnknownName("parameter of a brake", parameter, JOINT_PARAMETERS)
         return self.kind in JOINT_PARAMETERS[parameter].kinds
 
 

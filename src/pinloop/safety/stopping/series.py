@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import BadValue
 from .loads import energies_at
 from .phase import Phase
 from .prepared_robot import Drivetrain
 from .result import StopResult
 from .stop_equations import StopEquations
-from .travel import point_motion
+from .travel import checked_interval, point_motion
 
 __all__ = ["Series", "series_of"]
 
 Array = NDArray[np.float64]
-
-_MOST = 10_000_000
-"""More instants are a mistake in the unit of their interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,16 +85,8 @@ def _instants(stored: Array, every: float | None) -> tuple[NDArray[np.intp], Arr
     """The stored state that each instant follows on, and the instants."""
     if every is None:
         return np.arange(len(stored)), np.asarray(stored)
-    try:
-        interval = float(every)
-    except (TypeError, ValueError):
-        interval = math.nan
     end = float(stored[-1])
-    if not (0 < interval < math.inf and end / interval < _MOST):
-        raise BadValue(
-            f"every is {every!r}; it is the interval of the rows in s, for example 0.001, or None "
-            "for the states that were computed"
-        )
+    interval = checked_interval(every, end, ", or None for the states that were computed")
     # Neither accumulated nor with the last bits of a product, which nobody wants to read.
     times = np.array([round(k * interval, 12) for k in range(int(end / interval) + 2)])
     times = np.append(times[times < end], end)

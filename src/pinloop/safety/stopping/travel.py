@@ -11,6 +11,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ...boundary.arguments import public
+from ...errors import BadValue, shown
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...simulation.limits import ends_seen_from, joint_ends
@@ -34,6 +35,9 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+_MOST = 10_000_000
+"""More instants are a mistake in the unit of their interval."""
 
 
 @public
@@ -319,11 +323,21 @@ def point_stop(run: Trajectory, frame: str, reaction_time: float, every: float) 
     interval between its places [s].
     """
     end = float(run.t[-1])
-    count = max(2, int(np.ceil(end / every)) + 1)
+    count = max(2, int(np.ceil(end / checked_interval(every, end))) + 1)
     reaction = min(reaction_time, end)
     times = np.union1d(np.linspace(0.0, end, count), [*run.t, reaction])
     path, speed = point_motion(run.robot, frame, *run(times)[1:])
     return PointStop(frame, times, path, speed, int(np.searchsorted(times, reaction)))
+
+
+def checked_interval(every: object, end: float, or_else: str = "") -> float:
+    """The interval of states up to ``end`` [s], after checking that it gives a bearable number.
+
+    ``or_else``: what may be given instead, for the message.
+    """
+    if isinstance(every, (int, float)) and 0 < every < np.inf and end / every < _MOST:
+        return float(every)
+    raise BadValue(f"every is {shown(every)}; it is an interval in s, for example 0.001{or_else}")
 
 
 def point_motion(robot: Mechanism, frame: str, q: Array, v: Array) -> tuple[Array, Array]:

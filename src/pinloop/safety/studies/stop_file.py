@@ -98,7 +98,7 @@ class StopFile:
                 file.seek(0)
                 if file.read(len(self._head)) == self._head:
                     yield from _records(file, size)
-        except OSError:
+        except (OSError, ValueError):  # the latter for names that no file can have
             return  # no stop can be had from it
 
     @staticmethod
