@@ -61,7 +61,7 @@ BAD_LINKS: list[tuple[str, tuple[str, ...]]] = [
 
 BAD_AXES: list[tuple[str, tuple[str, ...]]] = [
     (two_joints().replace('<axis xyz="0.0 0.0 1.0"/>', '<axis xyz="0 0 0"/>'),
-     ("<text>:6:", "<axis>", "zero axis (0, 0, 0)")),
+     ("<text>:6:", "zero axis (0, 0, 0)")),
     (loop_joint(inside='<axis xyz="0 0 0"/>'), ("<text>:11:", "zero axis")),
     (loop_joint(inside='<axis xyz="0 1e-12 0"/>'), ("<text>:11:", "zero axis", "1e-12")),
     (loop_joint("universal"), ("<text>:11:", "<loop_joint name='l'>", "<axis2>")),
@@ -79,7 +79,7 @@ BAD_AXES: list[tuple[str, tuple[str, ...]]] = [
 ]  # fmt: skip
 
 BAD_MASSES: list[tuple[str, tuple[str, ...]]] = [
-    (massive(inertial(-2, SPHERE)), ("<text>:4:", "<link name='q'>", "negative mass -2.0 kg")),
+    (massive(inertial(-2, SPHERE)), ("<text>:4:", "<link name='q'>", "mass -2.0 kg; it must not be negative")),
     (massive('<inertial><mass value="heavy"/></inertial>'), ("<text>:4:", "<mass>", "'heavy'")),
     (massive('<inertial><mass/></inertial>'), ("<text>:4:", "<mass>", "'value'")),
 ]  # fmt: skip
@@ -110,7 +110,7 @@ BAD_NUMBERS: list[tuple[str, tuple[str, ...]]] = [
     (URDF.replace('xyz="2 0 0" rpy', 'xyz="two 0 0" rpy'), ("'two 0 0'", "not a list of numbers")),
     (URDF.replace('lower="-2"', 'lower="nan"', 1), ("<limit>", "'nan'", "lower")),
     (URDF.replace('lower="-2"', 'lower="low"', 1), ("<limit>", "'low'", "lower")),
-    (URDF.replace('damping="0.1"', 'damping="-0.1"', 1), ("<joint name='j1'>", "damping", "-0.1")),
+    (URDF.replace('damping="0.1"', 'damping="-0.1"', 1), ("<text>:7: joint 'j1'", "damping -0.1;")),
     (URDF.replace('damping="0.1"', 'damping="1 2"', 1), ("joint 'j1'", "2 values of damping")),
     (URDF.replace(">50<", ">0<"), ("joint 'j1'", "reduction 0.0")),
     (two_joints('<mimic joint="j" multiplier="much"/>'), ("<text>:6:", "<mimic>", "'much'")),
@@ -274,7 +274,7 @@ def test_names_that_the_robot_does_not_have_are_refused_with_the_nearest() -> No
         loaded.configuration({"j11": 1.0})
     with pytest.raises(pl.UnknownName, match=r"no body or frame 'crnk'.*'crank'"):
         loaded.placement(loaded.neutral, "crnk")
-    with pytest.raises(pl.BadValue, match=r"joint 'close' closes a loop"):
+    with pytest.raises(pl.BadValue, match=r"joint 'close' .*closes a loop"):
         loaded.configuration({"close": 1.0})
 
 

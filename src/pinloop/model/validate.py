@@ -151,7 +151,7 @@ def _wrong_joint(joint: Joint, bodies: set[str]) -> Iterator[str]:
     for label in (*LOSSES, "velocity", "effort"):
         values = getattr(joint, label)
         if any(np.isnan(value) or value < 0 for value in values):
-            yield f"has {label} {values}; it must be >= 0"
+            yield f"has {label} {', '.join(f'{value:g}' for value in values)}; it must be >= 0"
         if values and len(values) != pair.dof:
             yield f"has {len(values)} values of {label} {freedoms}"
     sizes = {0, pair.dof, coordinate_count(joint)}
