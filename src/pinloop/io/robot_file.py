@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,13 +64,7 @@ class RobotFile:
 
     def load(self, *, gravity: ArrayLike | None = None, kinematics_only: bool = False) -> Mechanism:
         """Load the robot; see `pinloop.load`."""
-        return load(
-            self.file,
-            loops=self.loops or None,
-            package_dirs=self.package_dirs,
-            model=self.model,
-            floating_base=self.floating_base,
-            tolerance=self.tolerance,
-            gravity=gravity,
-            kinematics_only=kinematics_only,
-        )
+        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        options["loops"] = options["loops"] or None
+        file = options.pop("file")
+        return load(file, **options, gravity=gravity, kinematics_only=kinematics_only)
