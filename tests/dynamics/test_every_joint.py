@@ -16,6 +16,7 @@ import pinloop as pl
 from pinloop.constraints.joint_motion import JointMotion
 from pinloop.dynamics.forces import Force
 from pinloop.model.mechanism import build
+from pinloop.model.pairs import MotionGroup
 
 from .. import mechanisms as m
 from .. import screw_tables as tables
@@ -196,3 +197,45 @@ def test_states_go_to_absolute_coordinates_and_back(name: str, space: Space) -> 
         found = body_motion(machine, back, again)[body]
         close(found[0].homogeneous, placement.homogeneous, 1e-9)
         close(found[1].vector, twist.vector, 1e-9)
+
+
+@pytest.mark.parametrize("name", ["bennett", "rssr", "every-pair", "sarrus"])
+def test_rates_and_drifts_of_joints_in_space_are_derivatives(name: str) -> None:
+    """Of coordinates along any motion, and of rates at constant velocity, by differences."""
+    machine = robot(name).absolute()
+    q, _ = carried(robot(name), *moving(robot(name), 9), machine)
+    v = np.random.default_rng(2).normal(size=machine.nv)
+    largest = 0.0
+    for loop in machine.loops:
+        if not isinstance(loop.pair, MotionGroup) or not loop.pair.dof:
+            continue
+        motion = JointMotion(machine, loop.name)
+
+        def at(s: float, motion: JointMotion = motion) -> tuple[float, Array, Array]:
+            with machine.workspace() as data:
+                here = machine.integrate(q, s * v)
+                kinematics(machine, data, here, v)
+                place = motion.position(here, data) if motion.coordinates == 1 else 0.0
+                return place, motion.jacobian(data) @ v, motion.drift(data)
+
+        (low, slow, _), (_, rate, drift), (high, fast, _) = at(-1e-5), at(0.0), at(1e-5)
+        close((fast - slow) / 2e-5, drift, 1e-5)
+        if motion.coordinates == 1:
+            close((high - low) / 2e-5, rate[0], 1e-6)
+        largest = max(largest, float(np.abs(drift).max()))
+    assert largest > 0.1
+
+
+def test_a_prescribed_joint_in_space_has_its_acceleration() -> None:
+    base = robot("every-pair")
+    there, joint = base.absolute(), "helical"
+    q, _ = carried(base, *moving(base, 3), there)
+    v = np.random.default_rng(4).normal(size=there.nv)  # with which the axis turns and tilts
+    row = pl.constraints.Prescribed(joint, lambda t: (0.0, 0.0, 2.5))
+    a = pl.EquationsOfMotion(there, rows=[row]).acceleration(0.0, q, v)
+    with there.workspace() as data:
+        kinematics(there, data, q, v)
+        motion = JointMotion(there, joint)
+        drift = motion.drift(data)
+        assert abs(drift[0]) > 0.1
+        close(motion.jacobian(data) @ a + drift, np.array([2.5]), 1e-8)

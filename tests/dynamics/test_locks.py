@@ -85,3 +85,16 @@ def test_locks_are_named_or_given_with_their_axes() -> None:
             pl.EquationsOfMotion(pendulum, locks=[bad])  # type: ignore[list-item]
     with pytest.raises(pl.BadValue, match="locks"):
         pl.EquationsOfMotion(pendulum, locks="lower")
+
+
+def test_rows_that_gain_rank_off_the_manifold_do_not_kick_a_robot_with_a_lock() -> None:
+    """Rows that depend on each other where loops are closed, a little open as inside a step."""
+    machine, rng = robot("universal-delta"), np.random.default_rng(5)
+    mode = pl.Mode(machine.joints[-1])
+    q = assembled(machine, 2, walk=1)
+    v = s.moving_in(machine, q, mode, 4)
+    open_by = machine.integrate(q, 1e-6 * rng.normal(size=machine.nv))
+    for formulation in FORMULATIONS:
+        equations = pl.EquationsOfMotion(machine, locks=mode.locks, formulation=formulation)
+        a, other = (equations.acceleration(0.0, place, v) for place in (q, open_by))
+        close(other, a, 1e-3)
