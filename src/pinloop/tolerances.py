@@ -314,6 +314,6 @@ class Regularity:
     SINGULAR = 1e-9
     """1: ratio of singular values below which a block of a branch has no sign"""
     BARELY_HELD = 1e-2
-    """1: singular values of rows, over the largest, that may be errors of the drawing"""
+    """1: singular values of rows, over the next larger one, that may be errors of the drawing"""
     ELSEWHERE = 1e-4
     """rad, lengths: shorter motions lead nowhere: rounding lets closed loops move so far"""

@@ -35,3 +35,12 @@ def test_random_linkages_come_back(seed: int, tmp_path: Path) -> None:
     # With every digit it does not move.
     strict = pl.diagnose(pl.load(path, kinematics_only=True, tolerance=0), samples=3)
     assert not strict.assembled or strict.mobility < mobility
+
+
+def test_far_less_change_than_rules_ask_for_refutes_them(tmp_path: Path) -> None:
+    # Two axes of this linkage of Goldberg's are parallel but for 0.01 rad, which three digits allow
+    # for. Made parallel, it would have a second degree of freedom.
+    entries, mobility = rounded.random_linkage(151)
+    turned = rounded.in_other_frames(pl.from_screws(entries), np.random.default_rng(1_000_151))
+    path = rounded.saved_with_digits(turned, tmp_path / "robot.urdf", 3)
+    assert pl.diagnose(pl.load(path, kinematics_only=True), samples=3).mobility == mobility

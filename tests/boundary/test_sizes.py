@@ -12,6 +12,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.boundary.xml import parse_xml
+from pinloop.model import validate
 
 from ..states import URDF
 
@@ -57,14 +58,28 @@ def test_too_many_fixed_steps(every: float | None, most: float) -> None:
         pl.simulate(robot, robot.neutral, until=1.0, method=method, save_every=every)
 
 
-def test_too_many_joints() -> None:
+def _star(count: int, kind: str) -> str:
     links = "".join(
-        f'<link name="l{k}"/><joint name="j{k}" type="fixed"><parent link="base"/>'
-        f'<child link="l{k}"/></joint>'
-        for k in range(5001)
+        f'<link name="l{k}"/><joint name="j{k}" type="{kind}"><parent link="base"/>'
+        f'<child link="l{k}"/><axis xyz="0 0 1"/></joint>'
+        for k in range(count)
     )
-    with pytest.raises(pl.LoadError, match="has 5001 joints; at most 5000 are possible"):
-        pl.load(f'<robot name="many"><link name="base"/>{links}</robot>', kinematics_only=True)
+    return f'<robot name="many"><link name="base"/>{links}</robot>'
+
+
+def test_too_many_joints() -> None:
+    with pytest.raises(pl.LoadError, match="has 5001 joints that move; at most 5000 are possible"):
+        pl.load(_star(5001, "continuous"), kinematics_only=True)
+
+
+def test_fixed_joints_have_no_rows_in_mass_matrices() -> None:
+    assert pl.load(_star(5001, "fixed"), kinematics_only=True).nv == 0
+
+
+def test_too_many_fixed_joints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validate, "_MOST_JOINTS", 10)
+    with pytest.raises(pl.LoadError, match="has 11 joints; at most 10 are possible, fixed ones"):
+        pl.load(_star(11, "fixed"), kinematics_only=True)
 
 
 def test_includes_that_multiply(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ They are imported when first needed, for linear algebra takes long to import.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -12,13 +13,16 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ..tolerances import LAST_BITS, TINY
+
 __all__ = [
     "backward",
+    "block_matrix",
     "cholesky",
+    "damped_least_squares",
     "forward",
     "inverse",
     "lapack",
-    "least_change",
     "orthonormal",
     "solve",
     "triangular",
@@ -26,6 +30,9 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+_SMALL = 150
+"""Columns up to which a dense matrix is factorised faster than a sparse one."""
 
 
 @cache
@@ -46,23 +53,55 @@ def triangular_vector() -> Any:
     return scipy.linalg.blas.dtrsv
 
 
-def least_change(A: Any, b: Any, threshold: float) -> Any:
-    """The shortest ``x`` that solves ``A x = b`` in the least-squares sense.
-
-    By pivoted QR, several times faster than singular values.
+def block_matrix(shape: tuple[int, int], blocks: Iterable[tuple[int, int, Array]]) -> Any:
+    """The sum of dense blocks: a dense array if it is small, else a sparse one.
 
     Args:
-        A: matrix, shape (m, n).
-        b: right-hand side, shape (m,).
-        threshold: conditions below which, relative to the largest one, rows count as dependent.
+        shape: number of rows and columns.
+        blocks: row and column of the first entry of each block, and the block.
     """
-    m, n = A.shape
-    padded = np.zeros((max(m, n), 1))
-    padded[:m, 0] = b
-    work, _ = lapack().dgelsy_lwork(m, n, 1, threshold)
-    pivots = np.zeros((n, 1), dtype=np.int32)
-    _, x, _, _, _ = lapack().dgelsy(A, padded, pivots, threshold, int(work))
-    return x[:n, 0]
+    if shape[1] <= _SMALL:
+        matrix = np.zeros(shape)
+        for row, column, block in blocks:
+            matrix[row : row + block.shape[0], column : column + block.shape[1]] += block
+        return matrix
+    entries, rows, columns = [np.zeros(0)], [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
+    for row, column, block in blocks:
+        i, j = np.nonzero(block)
+        entries.append(block[i, j])
+        rows.append(i + row)
+        columns.append(j + column)
+    places = np.concatenate(rows), np.concatenate(columns)
+    return scipy.sparse.csc_array((np.concatenate(entries), places), shape=shape)
+
+
+def damped_least_squares(A: Any, b: Array, damping: float | Array) -> Array:
+    """The ``x`` that minimises ``|A x - b|^2 + x' D x`` with a diagonal ``D``.
+
+    By the normal equations, which are positive definite whatever the rank: the last bits are added
+    to what is damped by less. It takes time linear in a matrix whose rows know a few columns each.
+
+    Args:
+        A: matrix, shape (m, n), dense or sparse.
+        b: right-hand sides, shape (m,) or (m, k).
+        damping: the diagonal of ``D``, shape (n,), or all of its entries.
+    """
+    if A.shape[1] == 0:
+        return np.zeros((0, *b.shape[1:]))
+    is_dense = A.shape[1] <= _SMALL
+    if not is_dense:
+        A = scipy.sparse.csc_array(A)
+    gram, target = A.T @ A, A.T @ b
+    least = max(LAST_BITS * float(gram.diagonal().max()), TINY)
+    diagonal = np.zeros(len(target)) + np.maximum(damping, least)
+    if is_dense:
+        gram[np.diag_indices_from(gram)] += diagonal
+        return np.asarray(lapack().dposv(gram, target)[1])
+    gram = (gram + scipy.sparse.diags_array(diagonal)).tocsc()
+    factor = scipy.sparse.linalg.splu(
+        gram, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    )
+    return np.asarray(factor.solve(target))
 
 
 def cholesky(M: Array) -> tuple[Array, bool]:

@@ -40,8 +40,10 @@ Array = NDArray[np.float64]
 Place = tuple[str, int] | None
 """File and line of an element, if they are known."""
 
-_MOST_JOINTS = 5000
-"""Joints of a robot; Pinocchio's matrices for so many have 25 million numbers each."""
+_MOST_MOVING = 5000
+"""Joints that move; Pinocchio's matrices for so many have 25 million numbers each."""
+_MOST_JOINTS = 50_000
+"""All joints: Pinocchio looks through all frames for each one that it adds, half a minute here."""
 _LOST = {
     "lower": "position limits",
     "velocity": "velocity limit",
@@ -65,9 +67,16 @@ def check_description(description: Description) -> None:
 
 def _problems(description: Description) -> Iterator[tuple[str, Place]]:
     """What is wrong, element by element, with the element's place in its file."""
+    moving = sum(joint.pair.dof > 0 for joint in description.joints)
+    if moving > _MOST_MOVING:
+        problem = f"has {moving} joints that move; at most {_MOST_MOVING} are possible, because "
+        yield problem + "mass matrices are dense", None
     if len(description.joints) > _MOST_JOINTS:
         problem = f"has {len(description.joints)} joints; at most {_MOST_JOINTS} are possible, "
-        yield problem + "because mass matrices are dense", None
+        yield (
+            problem + "fixed ones included: the time to build a model grows with their square",
+            None,
+        )
     bodies = {body.name for body in description.bodies} | {GROUND}
     joints = {joint.name: joint for joint in description.joints}
     yield from ((problem, None) for problem in _wrong_names(description))

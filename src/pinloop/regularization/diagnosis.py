@@ -308,7 +308,8 @@ def _held_by_rounding(robot: Mechanism, q: Array, jacobian: Array) -> list[str]:
     held = values[: numerical_rank(values)]
     rigid = rigid_loops(Problem(robot, Constraints(robot, full=True), (), {}, limits=False), q)
     sentences = [describe_rigid(robot, rigid)] if rigid else []
-    if rigid or (held.size and held[-1] <= Regularity.BARELY_HELD * held[0]):
+    # A gap: of a long ladder the values fall far, but one by one.
+    if rigid or np.any(held[1:] <= Regularity.BARELY_HELD * held[:-1]):
         remedy = describe_remedy(robot)
         if remedy is not None:
             sentences.append(
@@ -368,7 +369,8 @@ def _branch(robot: Mechanism, q: Array, samples: int, seed: int) -> list[Array]:
 
 def _locks(robot: Mechanism, constraints: Constraints, q: Array) -> Array:
     """Rows that hold the actuated joints that close loops."""
-    actuated = [loop for loop in robot.loops if loop.name in robot.actuated]
+    driven = frozenset(robot.actuated)
+    actuated = [loop for loop in robot.loops if loop.name in driven]
     rows = [constraints.twist_jacobian(q, loop) for loop in actuated]
     return np.vstack([np.zeros((0, robot.nv)), *rows])
 
@@ -380,7 +382,7 @@ def _idle(robot: Mechanism, rows: list[Array]) -> tuple[tuple[str, ...], int]:
         robot: the mechanism.
         rows: per configuration the constraint rows and those that hold actuated loop joints.
     """
-    held = rows_of(robot, tuple(name for name in robot.actuated if name in robot.joints))
+    held = rows_of(robot, tuple(frozenset(robot.actuated).intersection(robot.joints)))
     best = max(rows, key=lambda stacked: jacobian_rank(stacked[:, ~held]))
     bound = ~held & best.any(axis=0)
     null = null_space(best[:, bound]).T

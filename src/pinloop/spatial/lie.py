@@ -1,8 +1,9 @@
-r"""se(3) as an algebra: spans, sums, intersections and closures of subspaces, and their names.
+r"""se(3) as an algebra: twists by the thousand, subspaces of them, their closures and names.
 
-Twists are ``(v, w)``, linear first. This room knows no robot; lengths should be divided by a
-characteristic length before they come in (which is an automorphism of the algebra), so that ranks
-do not depend on the unit.
+Twists and wrenches are ``(v, w)``, linear first, rows of arrays or columns of a basis. This room
+knows no robot; lengths should be divided by a characteristic length before subspaces are made of
+them (which is an automorphism of the algebra), so that ranks do not depend on the unit. Products
+are matrix products of stacks: a call of NumPy costs more than what it does to a few vectors.
 """
 
 from __future__ import annotations
@@ -15,23 +16,70 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..tolerances import PITCH, RANK, SAME, TINY
 
-__all__ = ["EVERYTHING", "NOTHING", "MotionGroupName", "Subspace", "bracket", "identify", "span"]
+__all__ = [
+    "EVERYTHING",
+    "NOTHING",
+    "MotionGroupName",
+    "Subspace",
+    "adjoint",
+    "apply",
+    "apply_transposed",
+    "identify",
+    "motion_cross",
+    "span",
+]
 
 Array = NDArray[np.float64]
 
 
-def bracket(X: ArrayLike, Y: ArrayLike) -> Array:
-    """Lie bracket of two twists, the screw product (paper 5, eq. 26).
+_SKEW = np.zeros((3, 3, 3))
+"""Matrix of ``a x`` per entry of ``a``."""
+_SKEW[[0, 1, 2], [2, 0, 1], [1, 2, 0]] = 1.0
+_SKEW[[0, 1, 2], [1, 2, 0], [2, 0, 1]] = -1.0
 
-    ``[X, Y] = (w_X x v_Y + v_X x w_Y, w_X x w_Y)``; broadcasts over leading axes.
+_CROSS = np.zeros((6, 6, 6))
+"""Matrix of ``V x`` per entry of ``V``: ``w x`` on both parts, ``v x`` from angular to linear."""
+_CROSS[3:, :3, :3] = _CROSS[3:, 3:, 3:] = _CROSS[:3, :3, 3:] = _SKEW
+_FLAT_SKEW, _FLAT_CROSS = _SKEW.reshape(3, 9), _CROSS.reshape(6, 36)
+
+
+def _skew(a: Array) -> Array:
+    """Matrices of ``a x``, shape (n, 3, 3)."""
+    return np.asarray((a @ _FLAT_SKEW).reshape(-1, 3, 3))
+
+
+def motion_cross(V: Array, W: Array) -> Array:
+    """``V x W`` for twists, shape (n, 6)."""
+    return apply((V @ _FLAT_CROSS).reshape(-1, 6, 6), W)
+
+
+def apply(A: Array, x: Array) -> Array:
+    """Matrix times vector, row by row."""
+    return np.asarray((A @ x[:, :, None])[:, :, 0])
+
+
+def apply_transposed(A: Array, x: Array) -> Array:
+    """Transposed matrix times vector, row by row."""
+    return np.asarray((x[:, None, :] @ A)[:, 0, :])
+
+
+def adjoint(T: Array) -> Array:
+    """Matrices that take twists of carriers to twists at and in the frames they carry, (n, 6, 6).
+
+    Their transposes take wrenches at and in the frames to wrenches on the carriers.
+
+    Args:
+        T: placements of the frames in their carriers, shape (n, 4, 4).
     """
-    X, Y = np.asarray(X, dtype=float), np.asarray(Y, dtype=float)
-    linear = np.cross(X[..., 3:], Y[..., :3]) + np.cross(X[..., :3], Y[..., 3:])
-    return np.concatenate([linear, np.cross(X[..., 3:], Y[..., 3:])], axis=-1)
+    X = np.zeros((len(T), 6, 6))
+    back = T[:, :3, :3].transpose(0, 2, 1)
+    X[:, :3, :3] = X[:, 3:, 3:] = back
+    np.matmul(back, _skew(-T[:, :3, 3]), out=X[:, :3, 3:])
+    return X
 
 
-_STRUCTURE = np.moveaxis(bracket(np.eye(6)[:, None, :], np.eye(6)[None, :, :]), -1, 0)
-"""Structure constants: ``[X, Y]_k = sum_ij _STRUCTURE[k, i, j] X_i Y_j``."""
+_AD = np.moveaxis(motion_cross(np.repeat(np.eye(6), 6, 0), np.tile(np.eye(6), (6, 1))), -1, 0)
+"""Structure constants: ``[X, Y]_k = sum_ij _AD[k, 6 i + j] X_i Y_j`` (paper 5, eq. 26)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +133,7 @@ class Subspace:
         """
         space = self
         while 1 < space.dim < 6:
-            larger = space + _brackets(space, space)
+            larger = span(np.hstack([space.basis, _brackets(space, space)]), scale=1.0)
             if larger.dim == space.dim:
                 break
             space = larger
@@ -98,7 +146,7 @@ class Subspace:
         """
         space = self
         while 0 < space.dim < 6 and motions.dim:
-            larger = space + _brackets(motions, space)
+            larger = span(np.hstack([space.basis, _brackets(motions, space)]), scale=1.0)
             if larger.dim == space.dim:
                 break
             space = larger
@@ -109,11 +157,10 @@ class Subspace:
         return self.closure().dim == self.dim
 
 
-def _brackets(first: Subspace, second: Subspace) -> Subspace:
-    """Span of all brackets between two subspaces."""
-    products = np.tensordot(_STRUCTURE, first.basis, (1, 0))
-    products = np.tensordot(products, second.basis, (1, 0))
-    return span(products.reshape(6, -1), scale=1.0)
+def _brackets(first: Subspace, second: Subspace) -> Array:
+    """All brackets between two bases, the screw products of paper 5, eq. 26, as columns."""
+    pairs = first.basis[:, None, :, None] * second.basis[None, :, None, :]
+    return np.asarray(_AD @ pairs.reshape(36, -1))
 
 
 def span(vectors: ArrayLike, scale: float | None = None) -> Subspace:

@@ -174,25 +174,39 @@ class LoopCluster:
         moved = pin.integrate(model, q, step * self.problem.column_scale)
         return np.asarray(pin.normalize(model, moved))
 
-    def frame_jacobian(self, q: Array) -> Array:
-        """Derivative of the residual by the frames' shifts, shape (rows, 6 frames).
+    def frame_blocks(self, q: Array, first: int = 0) -> list[tuple[int, int, Array]]:
+        """Derivative of the residual by the frames' shifts, as blocks of (rows, 6 frames).
 
         A tree joint's frame carries all that hangs on the joint, a frame B its own loop's end; a
         frame A moves the other side. Exact where the loops are closed, as the Jacobian by ``q``.
+
+        Args:
+            q: the configuration, shape (nq,).
+            first: row of the first residual.
         """
         robot, constraints = self.robot, self.problem.constraints
-        joints = {joint.name: joint for joint in robot.description.joints}
-        unit = np.array([robot.length] * 3 + [1.0] * 3)
-        effects = np.zeros((len(constraints), 6 * len(self.frames)))
+        unit, blocks = np.array([robot.length] * 3 + [1.0] * 3), []
         with robot.workspace() as data:
             pin.framesForwardKinematics(robot.model, data, q)
             selectors = constraints.world_selectors(data)
             selectors *= self.problem.row_scale[: len(selectors), None]
-            for index, (name, side) in enumerate(self.frames):
-                twists = _placement(robot, data, joints[name], side).toActionMatrix() * unit
-                for rows, sign in self._carried[name, side]:
-                    effects[rows, 6 * index : 6 * index + 6] = sign * (selectors[rows] @ twists)
-        return effects
+            for index, end in enumerate(self.frames):
+                twists = self._placement(data, end).toActionMatrix() * unit
+                for rows, sign in self._carried[end]:
+                    block = sign * (selectors[rows] @ twists)
+                    blocks.append((first + rows.start, 6 * index, block))
+        return blocks
+
+    def _placement(self, data: pin.Data, end: End) -> pin.SE3:
+        """Placement in the world of one frame of a joint."""
+        joint, side = self._joints[end[0]], end[1]
+        body = joint.parent if side == "frame_parent" else joint.child
+        frame: pin.SE3 = getattr(joint, side)
+        return frame if body == GROUND else data.oMf[self.robot.frame_id(body)] * frame
+
+    @cached_property
+    def _joints(self) -> dict[str, Joint]:
+        return {joint.name: joint for joint in self.robot.description.joints}
 
     @cached_property
     def _carried(self) -> dict[End, list[tuple[slice, float]]]:
@@ -213,8 +227,7 @@ class LoopCluster:
 
     def moved(self, shift: Array) -> LoopCluster:
         """The cluster with its frames moved by ``exp`` of their parts of the shift."""
-        robot = self.robot
-        joints = {joint.name: joint for joint in robot.description.joints}
+        robot, joints = self.robot, dict(self._joints)
         unit = np.array([robot.length] * 3 + [1.0] * 3)
         for (name, side), part in zip(self.frames, shift.reshape(-1, 6), strict=True):
             frame = getattr(joints[name], side) * pin.exp6(unit * part)
@@ -222,11 +235,3 @@ class LoopCluster:
         changed = replace(robot.description, joints=tuple(joints.values()))
         built = build(changed, kinematics_only=True)
         return LoopCluster(replace(built, given_length=robot.length))
-
-
-def _placement(robot: Mechanism, data: pin.Data, joint: Joint, side: Side) -> pin.SE3:
-    """Placement in the world of one frame of a joint."""
-    body, frame = joint.parent, joint.frame_parent
-    if side == "frame_child":
-        body, frame = joint.child, joint.frame_child
-    return frame if body == GROUND else data.oMf[robot.frame_id(body)] * frame

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from ...tolerances import CLOSED, FITTED, FITTED_ZERO
 from ..search import Problem, jacobian_rank, moved_away, search, singular_values
 from .clusters import LoopCluster, loop_groups, rigid_loops
 from .digits import DEFAULT_TOLERANCE
-from .fitting import Fit, fit_frames, walk
+from .fitting import Fit, Place, fit_frames, walk
 from .rules import Rule, alignments_of, equalities_of
 
 __all__ = ["describe_remedy", "describe_rigid", "fitted", "with_exact_geometry"]
@@ -31,6 +32,8 @@ _STIFF = 0.1
 _CHOICE = 3.0
 _WIDE, _FAR = 0.1, 3.0
 """Changes above this part of the limit are doubted; so much less without rules refutes them."""
+_FEW = 8
+"""Configurations that show whether loops move."""
 _RESTARTS = 8
 _LISTED = 4
 """How many rigid loops a message names."""
@@ -203,7 +206,7 @@ def _meant(cluster: LoopCluster, q: Array, tolerance: float, floor: float) -> Fi
     # The lower the rank, the more special the geometry: the most special in reach is the one meant.
     fits: list[Fit] = []
     for rank in _ranks(cluster.residual(q), cluster.jacobian(q), tolerance):
-        fit = _fit(cluster, q, rank, tolerance)
+        fit = _Hypothesis(cluster, q, rank, tolerance).fit()
         if fit is not None:
             fits.append(fit)
             if fit.size <= floor:
@@ -212,34 +215,97 @@ def _meant(cluster: LoopCluster, q: Array, tolerance: float, floor: float) -> Fi
     return next((fit for fit in fits if fit.size <= max(floor, _CHOICE * least)), None)
 
 
-def _fit(cluster: LoopCluster, q: Array, rank: int, limit: float) -> Fit | None:
-    """The least change with which the loops move with rows of a given rank."""
-    rng = np.random.default_rng(0)
-    allowed = min(_MARGIN * limit, 0.5 * _STIFF)
-    places = walk(cluster, q, rank, allowed, rng)
-    if places is None:
+@dataclass(frozen=True, eq=False)
+class _Hypothesis:
+    """Loops that are meant to move with rows of a rank that is less than the one they have.
+
+    Args:
+        cluster: the loops.
+        q: a configuration at which they are nearly closed, shape (nq,).
+        rank: the rank.
+        limit: the largest change of a frame.
+    """
+
+    cluster: LoopCluster
+    q: Array
+    rank: int
+    limit: float
+
+    @property
+    def allowed(self) -> float:
+        """What the loops may be open by where they go."""
+        return min(_MARGIN * self.limit, 0.5 * _STIFF)
+
+    @cached_property
+    def few(self) -> list[Place] | None:
+        """Configurations that show whether the loops move."""
+        return walk(self.cluster, self.q, self.rank, self.allowed, _FEW)
+
+    @cached_property
+    def many(self) -> list[Place] | None:
+        """So many that there are some more equations than unknowns."""
+        unknown = 6 * len(self.cluster.frames)
+        redundant = len(self.cluster.problem.constraints) - self.rank
+        count = max(_FEW, -(-unknown // redundant) + 3)
+        return walk(self.cluster, self.q, self.rank, self.allowed, count)
+
+    def fit(self) -> Fit | None:
+        """The least change with which the loops move so."""
+        cluster, limit = self.cluster, self.limit
+        if self.few is None:
+            return None
+        if self._is_exact(cluster, self.few):
+            return Fit(cluster, np.zeros((len(cluster.frames), 6)))
+        # Where conditions are met to second order, loops open by far less than frames are off.
+        is_open = max(place.opening for place in self.few) > limit
+        reach = limit if is_open else self.allowed
+        for rules in _rules(cluster, limit, reach):
+            fit = self._closing(rules, reach, reach)
+            if fit is not None and rules and fit.size > _WIDE * limit:
+                # Within a wide tolerance axes are aligned by chance: then far less is enough.
+                return self._closing([], reach, fit.size / _FAR) or fit
+            if fit is not None:
+                return fit
         return None
-    # Where conditions are met to second order, loops open by far less than their frames are off.
-    opening = max(float(np.linalg.norm(cluster.residual(place))) for place in places)
-    reach = limit if opening > limit else allowed
-    soft = [singular_values(cluster.jacobian(place))[rank:] for place in places]
-    if max(opening, float(np.max(soft, initial=0.0))) < CLOSED:
-        return Fit(cluster, np.zeros((len(cluster.frames), 6)))
-    for rules in _rules(cluster, limit, reach):
-        fit = _closing_fit(cluster, places, rank, reach, rules, None)
-        if fit is None:
-            continue
-        # Within a wide tolerance axes are aligned by chance: then far less is enough without.
-        if rules and fit.size > _WIDE * limit:
-            free = _closing_fit(cluster, places, rank, reach, [], None)
-            if free is not None and free.size < fit.size / _FAR:
-                fit, rules = free, []
+
+    def _closing(self, rules: Sequence[Rule], reach: float, most: float) -> Fit | None:
+        """The least change that obeys the rules, with which the loops close wherever they go.
+
+        It is asked for at one place first, then at several: what closes everywhere although it was
+        asked for less is the least change of all, and what is too large there is so everywhere.
+
+        Args:
+            rules: what the axes on the links are to obey.
+            reach: by how much the loops are open at most.
+            most: the largest change worth looking for.
+        """
+        cluster = self.cluster
+        assert self.few is not None
         # A neutral configuration that nearly closes is meant to close: it stays the robot's home.
         neutral = cluster.robot.neutral
-        if np.linalg.norm(cluster.residual(neutral)) <= reach:
-            fit = _closing_fit(cluster, places, rank, reach, rules, neutral) or fit
-        return fit
-    return None
+        is_home = float(np.linalg.norm(cluster.residual(neutral))) <= reach
+        homes = (neutral, None) if is_home else (None,)
+        start = [] if is_home else self.few[:1]
+        for home, is_first in ((homes[0], True), *((home, False) for home in homes)):
+            places = start if is_first else self.many
+            if places is None or not (is_first or self.rank < cluster.robot.nv):
+                continue
+            fit = fit_frames(cluster, places, most, rules, home)
+            if fit is None and is_first:
+                break
+            there = None if fit is None else walk(fit.cluster, self.q, self.rank, CLOSED, _FEW)
+            if fit is not None and there is not None and self._is_exact(fit.cluster, there):
+                return fit
+        return None
+
+    def _is_exact(self, cluster: LoopCluster, places: Sequence[Place]) -> bool:
+        """Whether loops are closed at all places, with rows of the rank and no more."""
+        for place in places:
+            values = singular_values(cluster.jacobian(place.q))
+            zero = FITTED_ZERO * max(1.0, float(values.max(initial=0.0)))
+            if place.opening > CLOSED or np.any(values[self.rank :] > zero):
+                return False
+        return True
 
 
 def _rules(cluster: LoopCluster, limit: float, reach: float) -> list[list[Rule]]:
@@ -253,22 +319,6 @@ def _rules(cluster: LoopCluster, limit: float, reach: float) -> list[list[Rule]]
     choices: list[list[Rule]] = [[*aligned]]
     choices += [[*parallel]] if len(parallel) < len(aligned) else []
     return choices + [[*rules, *alike] for rules in choices if alike]
-
-
-def _closing_fit(
-    cluster: LoopCluster,
-    places: list[Array],
-    rank: int,
-    limit: float,
-    rules: Sequence[Rule],
-    home: Array | None,
-) -> Fit | None:
-    """The least change with which the loops close where it was fitted, and elsewhere."""
-    fit = fit_frames(cluster, places, rank, limit, rules, home)
-    rng = np.random.default_rng(1)
-    if fit is None or not walk(fit.cluster, places[-1], rank, CLOSED, rng):
-        return None
-    return fit
 
 
 def _rebuilt(robot: Mechanism, fits: list[Fit], tolerance: float, word: str) -> Mechanism:

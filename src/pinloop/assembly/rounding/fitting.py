@@ -13,6 +13,11 @@ neither the configurations nor the frames are determined (Yamashita and Fukushim
 close to the least change. No motion group is asked: the same serves planar and spherical loops and
 Bennett's. Whether the change is small enough to be a rounding is for `exact` to say.
 
+If the rows have rank ``m``, then ``m`` coordinates depend on the others. Only these move when loops
+are closed: along the motion that the loops are meant to have, they could be closed as well, but far
+away, and the geometry would stay as it is. Rows know the joints of their own loop alone, so that
+all equations are sparse.
+
 Numbers without unit: lengths are divided by the robot's characteristic length.
 """
 
@@ -20,16 +25,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
-from ...linalg.dense import least_change
-from ...tolerances import BEST_FIT, FITTED, LEAST_DAMPING, RANK, TINY
+from ...linalg.dense import block_matrix, damped_least_squares
+from ...tolerances import BEST_FIT, FITTED, LEAST_DAMPING, TINY
 from .clusters import LoopCluster
 from .rules import Rule, equations
 
-__all__ = ["Fit", "fit_frames", "walk"]
+__all__ = ["Fit", "Place", "fit_frames", "walk"]
 
 Array = NDArray[np.float64]
 
@@ -37,80 +44,107 @@ _CAUTION = 20.0
 """How many times the first residual a singular value must be to be told from rounding at once."""
 _GAIN = 0.3
 """A step that leaves more than this part of the residual shows that smaller ones must be seen."""
-_ITERATIONS = 30
+_FINEST = 1e-8
+"""Singular values that are seen at last: of normal equations, the square of the last bits."""
+_ITERATIONS = 60
 _SHARE = 0.15
 """Configurations whose rows are less independent than this part of the best are passed over."""
 _PATIENCE = 2
 """How many more steps may lead astray than lead on."""
-_REACH = 0.5
+_REACH = 0.3
 """Largest part of a step from one configuration to the next: radians, characteristic lengths."""
 
 
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A configuration at which loops are nearly closed.
+
+    Args:
+        q: the configuration, shape (nq,).
+        dependent: velocity coordinates that follow from the others there.
+        opening: what is left open.
+        independence: how far their columns are from depending on each other.
+    """
+
+    q: Array
+    dependent: NDArray[np.intp]
+    opening: float
+    independence: float
+
+
 def walk(
-    cluster: LoopCluster, q: Array, rank: int, allowed: float, rng: np.random.Generator
-) -> list[Array] | None:
+    cluster: LoopCluster, q: Array, rank: int, allowed: float, count: int
+) -> list[Place] | None:
     """Configurations along the motion that the loops have if their rows have the given rank.
 
-    Each is a random motion away from the one before, closed along the ``rank`` directions in which
-    the loops resist most. Those beside singular poses are left out.
+    Each is a random motion away from the one before, always the same ones. Those beside singular
+    poses are left out.
 
     Args:
         cluster: the loops.
         q: a configuration at which they are nearly closed, shape (nq,).
         rank: rank that the rows would have without rounding.
-        allowed: what the other directions may be left open by.
-        rng: source of the motions.
+        allowed: what they may be left open by.
+        count: number of configurations, if the loops move at all.
 
     Returns:
         The configurations; None if the loops open by more than is allowed wherever they go, so
         that the rank is not theirs.
     """
-    unknown, redundant = 6 * len(cluster.frames), len(cluster.problem.constraints) - rank
-    wanted = 1 if rank == cluster.robot.nv else max(6, -(-unknown // redundant) + 3)
-    visited: list[tuple[float, Array]] = []
-    heading, astray = np.zeros(cluster.robot.nv), 0
-    for _ in range(2 * wanted if wanted > 1 else 1):
-        closed = _close(cluster, q, rank)
-        if closed is None or closed[1] > allowed:
-            # The step led to a dead end, or past a singular pose to another branch: turn round.
-            astray += 1
-            if not visited or astray > len(visited) + _PATIENCE:
-                return None
-            q, heading = visited[-1][1], -heading
-        else:
-            q, _, independence = closed
-            visited.append((independence, q))
-        idle = np.linalg.svd(cluster.jacobian(q))[2][rank:]
-        if len(idle):
-            # Straight on rather than to and fro: the wider the motion, the more it tells.
-            motion = (idle @ heading + 0.5 * rng.normal(size=len(idle))) @ idle
-            heading = motion / np.linalg.norm(motion)
-            motion *= rng.uniform(0.4, 1.0) * _REACH / np.abs(motion).max()
-            q = cluster.stepped(q, motion)
-    least = _SHARE * max(independence for independence, _ in visited)
-    return [place for independence, place in visited if independence >= least][: wanted + 3]
+    rng, wanted = np.random.default_rng(0), 1 if rank == cluster.robot.nv else count
+    heading, reach, places = np.zeros(cluster.robot.nv), _REACH, list[Place]()
+    for attempt in range(2 * wanted):
+        place = close(cluster, q, rank)
+        if place is not None and place.opening <= allowed:
+            places.append(place)
+            reach = min(2 * reach, _REACH)
+            if len(places) == wanted:
+                break
+        elif attempt > 2 * len(places) + _PATIENCE or not places:
+            return None
+        else:  # a dead end, or a singular pose with another branch behind it
+            heading, reach = -heading, reach / 2
+        # Straight on rather than to and fro: a wide motion tells more.
+        motions = _motions(cluster.jacobian(places[-1].q), places[-1].dependent)
+        heading = heading + 0.5 * rng.normal(size=len(heading))
+        heading = motions @ np.linalg.lstsq(motions, heading, rcond=None)[0]
+        heading = heading / max(float(np.linalg.norm(heading)), TINY)
+        step = rng.uniform(0.4, 1.0) * reach * heading / np.abs(heading).max(initial=TINY)
+        q = cluster.stepped(places[-1].q, step)
+    least = _SHARE * max(place.independence for place in places)
+    return [place for place in places if place.independence >= least]
 
 
-def _close(cluster: LoopCluster, q: Array, rank: int) -> tuple[Array, float, float] | None:
-    """Close the loops along their ``rank`` stiffest directions.
+def close(cluster: LoopCluster, q: Array, rank: int) -> Place | None:
+    """Close the loops by ``rank`` coordinates, those in which they resist most.
 
     Returns:
-        The configuration, what the other directions are open by, and the least singular value of
-        the stiff ones; None if they cannot be closed from here.
+        Where they are least open; None if nothing was found from here.
     """
+    error = float(np.linalg.norm(cluster.residual(q)))
+    R, pivots = scipy.linalg.qr(cluster.jacobian(q), mode="r", pivoting=True)
+    dependent = np.sort(pivots[:rank]).astype(np.intp)
+    independence = float(abs(R[rank - 1, rank - 1])) if rank else 1.0
     for _ in range(_ITERATIONS):
-        residual, jacobian = cluster.residual(q), cluster.jacobian(q)
-        U, values, V = np.linalg.svd(jacobian)
-        seen = U.T @ residual
-        error = float(np.linalg.norm(seen[:rank]))
+        residual, jacobian = cluster.residual(q), cluster.jacobian(q)[:, dependent]
+        damping = min(error**2, 1e-2) * max(1.0, float(np.square(jacobian).sum(0).max(initial=0)))
+        change = damped_least_squares(jacobian, -residual, damping)
+        error = float(np.linalg.norm(jacobian @ change))
         if error < FITTED:
-            least = float(values[rank - 1]) if rank else 1.0
-            return q, float(np.linalg.norm(seen[rank:])), least
-        stiff = values[:rank]
-        damping = min(error**2, 1e-2) * max(1.0, float(values[0]) ** 2)
-        step = -V[:rank].T @ (stiff / (stiff**2 + damping) * seen[:rank])
-        q = cluster.stepped(q, step * min(1.0, _REACH / np.abs(step).max(initial=TINY)))
+            return Place(q, dependent, float(np.linalg.norm(residual)), independence)
+        step = np.zeros(cluster.robot.nv)
+        step[dependent] = change * min(1.0, _REACH / np.abs(change).max())
+        q = cluster.stepped(q, step)
     return None
+
+
+def _motions(jacobian: Array, dependent: NDArray[np.intp]) -> Array:
+    """What the independent coordinates move, one by one, shape (nv, independent)."""
+    free = np.setdiff1d(np.arange(jacobian.shape[1]), dependent)
+    motions = np.zeros((jacobian.shape[1], len(free)))
+    motions[free, np.arange(len(free))] = 1.0
+    motions[dependent] = damped_least_squares(jacobian[:, dependent], -jacobian[:, free], 0.0)
+    return motions
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +168,7 @@ class Fit:
 
 def fit_frames(
     cluster: LoopCluster,
-    places: list[Array],
-    rank: int,
+    places: Sequence[Place],
     limit: float,
     rules: Sequence[Rule],
     home: Array | None = None,
@@ -144,8 +177,7 @@ def fit_frames(
 
     Args:
         cluster: the loops.
-        places: configurations at which they are nearly closed, each of shape (nq,).
-        rank: rank that the rows would have without rounding.
+        places: where they are nearly closed.
         limit: the largest change worth looking for.
         rules: what axes on the links are to obey besides.
         home: a configuration that is to be closed as it is, shape (nq,), if any.
@@ -154,59 +186,61 @@ def fit_frames(
         The fit; None if it would have to be larger, or if there is none.
     """
     shift, here, threshold = np.zeros(6 * len(cluster.frames)), cluster, 0.0
+    at = [place.q for place in places]
     best: tuple[float, Fit] | None = None
     for _ in range(_ITERATIONS):
-        obeyed = equations(here.robot, rules, here.frames)
-        if home is not None:
-            matrix = np.vstack([obeyed[0], here.frame_jacobian(home)])
-            obeyed = matrix, np.concatenate([obeyed[1], here.residual(home)])
-        terms = [(here.residual(q), here.jacobian(q), here.frame_jacobian(q)) for q in places]
-        mean = np.mean([residual @ residual for residual, _, _ in terms])
-        error = float(np.sqrt(mean + obeyed[1] @ obeyed[1]))
+        matrix, missing = _equations(here, at, places, rules, home)
+        error = _size(missing, len(at), len(here.problem.constraints))
         fit = Fit(here, shift.reshape(-1, 6))
         if fit.size > 2 * limit:
             break
         threshold = threshold or _CAUTION * error
         if best is not None and error > _GAIN * best[0]:
-            if best[0] < FITTED or threshold <= RANK:
+            if best[0] < FITTED or threshold <= _FINEST:
                 break
-            threshold = max(threshold / 10, RANK)
+            threshold = max(threshold / 10, _FINEST)
         if best is None or error < best[0]:
             best = error, fit
         if error < BEST_FIT:
             break
-        change, steps = _step(terms, obeyed, rank, threshold, max(error, LEAST_DAMPING) ** 2)
-        shift = shift + change
+        damping = np.full(matrix.shape[1], max(error, LEAST_DAMPING) ** 2)
+        damping[: len(shift)] = threshold**2 * max(1, len(at))
+        step = damped_least_squares(matrix, -missing, damping)
+        shift = shift + step[: len(shift)]
         here = cluster.moved(shift)
-        places = [here.stepped(q, step) for q, step in zip(places, steps, strict=True)]
+        for k, change in enumerate(step[len(shift) :].reshape(len(at), -1) if at else ()):
+            whole = np.zeros(cluster.robot.nv)
+            whole[places[k].dependent] = change
+            motions = _motions(cluster.jacobian(at[k]), places[k].dependent)
+            whole -= motions @ np.linalg.lstsq(motions, whole, rcond=None)[0]
+            at[k] = here.stepped(at[k], whole)
     if best is None or best[0] > FITTED or best[1].size > limit:
         return None
     return best[1]
 
 
-def _step(
-    terms: list[tuple[Array, Array, Array]],
-    rules: tuple[Array, Array],
-    rank: int,
-    threshold: float,
-    damping: float,
-) -> tuple[Array, list[Array]]:
-    """One Levenberg-Marquardt step of the frames, and Newton's of all configurations.
+def _equations(
+    cluster: LoopCluster,
+    at: Sequence[Array],
+    places: Sequence[Place],
+    rules: Sequence[Rule],
+    home: Array | None,
+) -> tuple[Any, Array]:
+    """All that is to vanish, and its derivative by the frames and the dependent coordinates."""
+    blocks, missing = equations(cluster.robot, rules, cluster.frames)
+    column = 6 * len(cluster.frames)
+    for number, q in enumerate(at if home is None else [home, *at], start=home is None):
+        blocks += cluster.frame_blocks(q, len(missing))
+        if number > 0:
+            dependent = places[number - 1].dependent
+            blocks.append((len(missing), column, cluster.jacobian(q)[:, dependent]))
+            column += len(dependent)
+        missing = np.concatenate([missing, cluster.residual(q)])
+    return block_matrix((len(missing), column), blocks), missing
 
-    What the ``rank`` stiff directions of ``J_k`` cannot reach is for the frames alone to mend. The
-    soft ones could, too, by large motions, but then the geometry would stay as it is.
-    """
-    factors = [np.linalg.svd(J) for _, J, _ in terms]
-    rows, rest = [rules[0]], [rules[1]]
-    for (residual, _, G), (U, values, _) in zip(terms, factors, strict=True):
-        weights = np.ones(len(U))
-        weights[:rank] = np.sqrt(damping / (values[:rank] ** 2 + damping))
-        rows.append(weights[:, None] * (U.T @ G))
-        rest.append(weights * (U.T @ residual))
-    change = least_change(np.vstack(rows), -np.concatenate(rest), threshold)
-    steps = []
-    for (residual, _, G), (U, values, V) in zip(terms, factors, strict=True):
-        left = U[:, :rank].T @ (residual + G @ change)
-        stiff = values[:rank]
-        steps.append(-V[:rank].T @ (stiff / (stiff**2 + damping) * left))
-    return change, steps
+
+def _size(missing: Array, places: int, rows: int) -> float:
+    """Root of the sum of squares, where places count by their mean."""
+    squares = np.square(missing)
+    spread = float(squares[len(missing) - places * rows :].sum())
+    return float(np.sqrt(squares.sum() - spread + spread / max(places, 1)))

@@ -112,21 +112,22 @@ def alignments_of(robot: Mechanism, ends: Sequence[End], limit: float) -> list[R
     """
     rules: list[Rule] = []
     for axes in axes_by_link(robot, ends).values():
-        known: dict[End, Axis] = {}
-        for end, axis in axes.items():
-            if not axis.direction.any():
-                continue
-            sines = {other: _sine(axis, known[other]) for other in known}
-            parallel = [other for other, sine in sines.items() if sine <= limit]
-            if parallel:
-                rules.append(Rule("parallel", (end, parallel[0])))
+        lines = [(end, axis) for end, axis in axes.items() if axis.direction.any()]
+        directions = np.array([axis.direction for _, axis in lines]).reshape(-1, 3)
+        points = np.array([axis.frame.translation for _, axis in lines]).reshape(-1, 3)
+        for number, (end, axis) in enumerate(lines):
+            normals = np.cross(directions[:number], axis.direction)
+            sines = np.linalg.norm(normals, axis=1)
+            parallel = np.flatnonzero(sines <= limit)
+            if len(parallel):
+                rules.append(Rule("parallel", (end, lines[parallel[0]][0])))
+            gaps = np.abs(np.sum((points[:number] - points[number]) * normals, axis=1))
+            near = (sines > _CLEARLY * limit) & (gaps <= limit * robot.length * sines)
             rules += [
-                Rule("meeting", (end, other))
-                for other, sine in sines.items()
-                if axis.is_placed and known[other].is_placed and sine > _CLEARLY * limit
-                if abs(_signed_gap(axis, known[other], robot.length)[0][0]) <= limit
+                Rule("meeting", (end, lines[other][0]))
+                for other in np.flatnonzero(near)
+                if axis.is_placed and lines[other][1].is_placed
             ]
-            known[end] = axis
     return rules
 
 
@@ -164,7 +165,7 @@ def equalities_of(robot: Mechanism, ends: Sequence[End], limit: float) -> list[R
 
 def equations(
     robot: Mechanism, rules: Sequence[Rule], movable: Sequence[End]
-) -> tuple[Array, Array]:
+) -> tuple[list[tuple[int, int, Array]], Array]:
     """What is missing for the rules, and its derivative by shifts of the joint frames.
 
     Args:
@@ -173,22 +174,21 @@ def equations(
         movable: joint frames that may be moved, each ``X`` to ``X exp(delta)``.
 
     Returns:
-        The derivative, shape (equations, 6 movable), and the values, shape (equations,).
+        Blocks of the derivative, of shape (equations, 6 movable), and the values.
     """
     joints = {joint.name: joint for joint in robot.description.joints}
     ends = {end for rule in rules for end in rule.ends}
     axes = {(name, side): _axis(robot, joints[name], side) for name, side in ends}
     columns = {end: 6 * index for index, end in enumerate(movable)}
-    rows, values = [np.zeros((0, 6 * len(movable)))], [np.zeros(0)]
+    blocks: list[tuple[int, int, Array]] = []
+    values = [np.zeros(0)]
+    row = 0
     for rule in rules:
         value, derivatives = rule.terms(axes, robot.length)
-        row = np.zeros((len(value), 6 * len(movable)))
-        for end, derivative in derivatives:
-            if end in columns:
-                row[:, columns[end] : columns[end] + 6] += derivative
-        rows.append(row)
+        blocks += [(row, columns[end], by) for end, by in derivatives if end in columns]
         values.append(value)
-    return np.vstack(rows), np.concatenate(values)
+        row += len(value)
+    return blocks, np.concatenate(values)
 
 
 def _axis(robot: Mechanism, joint: Joint, side: Side) -> Axis:

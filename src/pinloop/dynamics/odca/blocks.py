@@ -21,7 +21,7 @@ from ...errors import SingularMass
 from ...linalg.dense import backward, cholesky, forward, solve
 from ...linalg.saddle import from_upper
 from ...model.workspace import create_data
-from ...spatial.batched import adjoint, apply, motion_cross
+from ...spatial.lie import adjoint, apply, motion_cross
 from ...tolerances import THIN_MASS
 from .assembly_tree import partition
 

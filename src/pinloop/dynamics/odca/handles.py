@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ...errors import SingularMass
 from ...model.mechanism import Mechanism
-from ...spatial.batched import adjoint, apply, apply_transposed, motion_cross
+from ...spatial.lie import adjoint, apply, apply_transposed, motion_cross
 from ...tolerances import RANK, TINY
 from .assembly_tree import Shape, assembly_tree
 from .blocks import Block, Blocks, is_unsteady, joined

@@ -21,7 +21,7 @@ from ...boundary.arguments import public
 from ...constraints.rows import RowSet
 from ...errors import BadValue, SingularMass
 from ...model.mechanism import Mechanism
-from ...spatial.batched import adjoint, apply
+from ...spatial.lie import adjoint, apply
 from ...tolerances import ASSEMBLED, RESPONSE_RANK, THIN_BODY, WITHOUT_MASS
 from ..formulations import BoundStateFormulation, FurtherRows, StateFormulation
 from ..pinocchio_solver import standing
