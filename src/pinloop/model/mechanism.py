@@ -212,13 +212,12 @@ class Mechanism:
         return {name: joint_coordinates(self.model, name) for name in self.joints}
 
     def _unknown_joint(self, joint: str) -> BadValue | UnknownName:
-        why = ""
         if joint in {loop.name for loop in self.loops}:
-            why = "closes a loop and has no coordinate of its own"
-        elif joint in {edge.joint.name for edge in self.tree.edges}:
-            why = "is fixed: it has no coordinate"
-        if why:
-            return BadValue(f"joint '{joint}' of robot '{self.name}' {why}")
+            where = f"joint '{joint}' closes a loop of robot '{self.name}'"
+            return BadValue(f"{where}: it has no coordinate of its own")
+        if joint in {edge.joint.name for edge in self.tree.edges}:
+            where = f"joint '{joint}' of robot '{self.name}' is fixed"
+            return BadValue(f"{where}: it has no coordinate")
         return UnknownName("joint", joint, self.joints, self.name)
 
     def loop(self, name: str) -> LoopJoint:
