@@ -13,7 +13,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.constraints.joint_motion import JointMotion
+from pinloop.constraints.relative_motion import JointMotion
 from pinloop.dynamics.forces import Force
 from pinloop.model.mechanism import build
 from pinloop.model.pairs import MotionGroup

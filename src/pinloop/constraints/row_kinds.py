@@ -17,7 +17,7 @@ from ..boundary.arguments import checked, public, unit_vector
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..tolerances import DIFFERENCE_STEP, NO_DIRECTION
-from .joint_motion import JointMotion
+from .relative_motion import JointMotion
 from .rows import BoundRow, Row, Terms
 
 __all__ = ["AngularMomentum", "NoSlip", "Pfaffian", "Prescribed", "Rolling"]

@@ -22,7 +22,7 @@ from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..model.tree import coordinate_names
 from .closure import Constraints
-from .joint_motion import JointMotion
+from .relative_motion import JointMotion
 
 __all__ = ["BoundRow", "Locked", "Row", "RowSet", "Terms", "locked_columns"]
 

@@ -111,7 +111,9 @@ class EquationsOfMotion:
         self._only_loops = len(self.rows.loops) == len(self.rows)
         self._is_tree = self.rows.unlocked == 0
         self._by_recursion = self._is_tree and has_regular_mass(robot.model)
-        self._further = self._rows_beyond_loops()
+        loops = [np.r_[self.rows.loops.rows_of[loop.name]] for loop in robot.loops]
+        beyond = np.setdiff1d(np.arange(self.rows.unlocked), np.concatenate([[], *loops]))
+        self._further = beyond.astype(np.intp)  # couplings and further rows, but not locks
         self._home: tuple[float, Array] | None = None
 
     def __repr__(self) -> str:
@@ -425,13 +427,6 @@ class EquationsOfMotion:
         """
         tau = self.force(t, q, v) if self.forces else self._rest
         return tau, self._rows_at(t, q, v, "acceleration")
-
-    def _rows_beyond_loops(self) -> NDArray[np.intp]:
-        """Places of couplings and further rows, but not of locks, among all rows."""
-        beyond = np.ones(self.rows.unlocked, dtype=bool)
-        for loop in self.robot.loops:
-            beyond[self.rows.loops.rows_of[loop.name]] = False
-        return np.flatnonzero(beyond)
 
     def _rows_at(
         self,

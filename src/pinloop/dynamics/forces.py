@@ -8,7 +8,7 @@ integrated along a trajectory by `analysis`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -17,10 +17,9 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.arguments import checked, flat_numbers, public
-from ..constraints.joint_motion import JointMotion
+from ..constraints.relative_motion import BodyPoint, JointMotion, Place, PointDistance
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
-from ..tolerances import COINCIDENT
 
 __all__ = [
     "PD",
@@ -39,10 +38,8 @@ __all__ = [
 Array = NDArray[np.float64]
 Signal = float | Callable[[float], float]
 """A number, or a function of time."""
-Place = str | tuple[str, ArrayLike]
-"""A body or frame, for its origin, or that and a point in its axes [m], shape (3,)."""
-Path = Callable[[Array, pin.Data], tuple[float, Array]]
-"""A coordinate of a robot, and its gradient, shape (nv,)."""
+Coordinate = Callable[[Array, pin.Data], tuple[float, Array]]
+"""Value and gradient, shape (nv,), of a coordinate of a robot."""
 
 
 class Force(ABC):
@@ -117,16 +114,16 @@ def _bound_again(force: Force, robot: Mechanism, name: str) -> BoundForce:
 
 
 def _spring(
-    force: Force, robot: Mechanism, name: str, path: Path, stiffness: float, rest: float
+    force: Force, robot: Mechanism, name: str, along: Coordinate, stiffness: float, rest: float
 ) -> BoundForce:
     """A spring along a coordinate."""
 
     def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
-        x, gradient = path(q, data)
+        x, gradient = along(q, data)
         return -stiffness * (x - rest) * gradient
 
     def energy(q: Array, data: pin.Data) -> float:
-        return 0.5 * stiffness * (path(q, data)[0] - rest) ** 2
+        return 0.5 * stiffness * (along(q, data)[0] - rest) ** 2
 
     return _Applied(force, robot, name, torque, energy)
 
@@ -135,24 +132,24 @@ def _damper(
     force: Force,
     robot: Mechanism,
     name: str,
-    path: Path,
+    along: Coordinate,
     c: float,
     drive: Callable[[float, float], float],
 ) -> BoundForce:
     """A damper along a coordinate, and what drives it: a function of time and coordinate."""
 
     def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
-        x, gradient = path(q, data)
+        x, gradient = along(q, data)
         return (drive(t, x) - c * float(gradient @ v)) * gradient
 
     def damping(q: Array, v: Array, data: pin.Data) -> Array:
-        gradient = path(q, data)[1]
+        gradient = along(q, data)[1]
         return c * np.outer(gradient, gradient)
 
     return _Applied(force, robot, name, torque, damping=damping)
 
 
-def _joint_path(robot: Mechanism, joint: str, who: str, near: float = 0.0) -> Path:
+def _joint_coordinate(robot: Mechanism, joint: str, who: str, near: float = 0.0) -> Coordinate:
     """Coordinate of a joint with one, and its gradient."""
     axis = JointMotion(robot, joint)
     if axis.coordinates != 1:
@@ -270,8 +267,8 @@ class JointSpring(Force):
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the joint up."""
-        path = _joint_path(robot, self.joint, "JointSpring", self.rest)
-        return _spring(self, robot, f"spring {self.joint}", path, self.stiffness, self.rest)
+        along = _joint_coordinate(robot, self.joint, "JointSpring", self.rest)
+        return _spring(self, robot, f"spring {self.joint}", along, self.stiffness, self.rest)
 
 
 @public
@@ -325,8 +322,8 @@ class PD(Force):
             pull = self.stiffness * (_value(self.target, t) - x)
             return pull + self.damping * _value(self.rate, t)
 
-        path = _joint_path(robot, self.joint, "PD")
-        return _damper(self, robot, f"drive {self.joint}", path, self.damping, drive)
+        along = _joint_coordinate(robot, self.joint, "PD")
+        return _damper(self, robot, f"drive {self.joint}", along, self.damping, drive)
 
 
 @public
@@ -349,7 +346,7 @@ class Spring(Force):
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the frames up."""
-        line = _Line(robot, self.frame_a, self.frame_b)
+        line = PointDistance(robot, self.frame_a, self.frame_b)
         return _spring(self, robot, f"spring {line}", line, self.stiffness, self.length)
 
 
@@ -371,63 +368,8 @@ class Damper(Force):
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the frames up."""
-        line = _Line(robot, self.frame_a, self.frame_b)
+        line = PointDistance(robot, self.frame_a, self.frame_b)
         return _damper(self, robot, f"damper {line}", line, self.damping, lambda t, x: 0.0)
-
-
-class _Anchor:
-    """A point of a robot that a force acts on."""
-
-    def __init__(self, robot: Mechanism, place: Place) -> None:
-        self._model = robot.model
-        self._point: Array | None = None
-        if isinstance(place, str):
-            self.name = place
-        else:
-            if not (isinstance(place, Sequence) and len(place) == 2 and isinstance(place[0], str)):
-                raise BadValue(
-                    f"a force acts on {place!r}; name a body or frame, or give (name, point)"
-                )
-            point = flat_numbers(place[1], f"the point on '{place[0]}'", 3)
-            self.name = place[0]
-            if point.any():
-                self.name += f" at ({', '.join(f'{x:g}' for x in point)})"
-                self._point = point
-        self._frame = robot.frame_id(place if isinstance(place, str) else place[0])
-
-    def position(self, data: pin.Data) -> Array:
-        """Where it is in the world [m], shape (3,)."""
-        placement = data.oMf[self._frame]
-        return np.array(placement.translation if self._point is None else placement * self._point)
-
-    def jacobian(self, data: pin.Data) -> Array:
-        """Of its velocity in the world's axes, shape (3, nv)."""
-        J = pin.getFrameJacobian(self._model, data, self._frame, pin.LOCAL_WORLD_ALIGNED)
-        J = J.reshape(6, -1)
-        if self._point is None:
-            return np.asarray(J[:3])
-        lever = data.oMf[self._frame].rotation @ self._point
-        return np.asarray(J[:3] - pin.skew(lever) @ J[3:])
-
-    def turned(self, force: Array, data: pin.Data) -> Array:
-        """A force in the axes of the frame, in those of the world."""
-        return np.asarray(data.oMf[self._frame].rotation @ force)
-
-
-class _Line:
-    """The straight line between two points: its length and the gradient of that."""
-
-    def __init__(self, robot: Mechanism, a: Place, b: Place) -> None:
-        self._a, self._b = _Anchor(robot, a), _Anchor(robot, b)
-
-    def __str__(self) -> str:
-        return f"{self._a.name}-{self._b.name}"
-
-    def __call__(self, q: Array, data: pin.Data) -> tuple[float, Array]:
-        between = self._b.position(data) - self._a.position(data)
-        distance = float(np.linalg.norm(between))
-        direction = between / distance if distance > COINCIDENT else np.zeros(3)
-        return distance, np.asarray(direction @ (self._b.jacobian(data) - self._a.jacobian(data)))
 
 
 @public
@@ -449,7 +391,7 @@ class PointForce(Force):
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the frame up."""
-        anchor = _Anchor(robot, self.frame)
+        anchor = BodyPoint(robot, self.frame)
         what = f"force on '{anchor.name}'"
 
         def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:

@@ -19,6 +19,7 @@ from ..assembly.assemble import assemble, consistent_velocity
 from ..assembly.search import outside_limits
 from ..boundary.arguments import public
 from ..boundary.schema import Document, label_of
+from ..constraints.relative_motion import Place
 from ..dynamics import ODCA, Augmented, Projected, Voronets
 from ..dynamics.forces import (
     PD,
@@ -27,7 +28,6 @@ from ..dynamics.forces import (
     JointDamping,
     JointFriction,
     JointSpring,
-    Place,
     PointForce,
     Spring,
     Torque,

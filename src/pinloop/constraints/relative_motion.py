@@ -1,25 +1,31 @@
-"""How a joint moves: by its coordinates in the tree, by its two frames where it closes a loop.
+"""What moves relative to what: a joint's frames along its axes, points of bodies, their distance.
 
-What acts on joints by name (torques, springs, friction, prescribed motions) is written once for
-both, and so for robots in absolute coordinates, of which all joints close loops.
+A joint moves by its coordinates in the tree and by its two frames where it closes a loop; what acts
+on joints by name is written once for both, and so for robots in absolute coordinates.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from ..boundary.arguments import flat_numbers
 from ..errors import BadValue
 from ..model.mechanism import LoopJoint, Mechanism
 from ..model.pairs import MotionGroup
 from ..model.tree import coordinate_names
+from ..tolerances import COINCIDENT
 
-__all__ = ["JointMotion"]
+__all__ = ["BodyPoint", "JointMotion", "Place", "PointDistance"]
 
 Array = NDArray[np.float64]
+
+Place = str | tuple[str, ArrayLike]
+"""A body or frame, for its origin, or that and a point in its axes [m], shape (3,)."""
 
 _TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
@@ -123,3 +129,59 @@ def _described_frames(robot: Mechanism, loop: LoopJoint) -> tuple[int, int]:
     if (declared.parent, declared.child) == (loop.body_a, loop.body_b):
         return loop.frame_a, loop.frame_b
     return loop.frame_b, loop.frame_a
+
+
+class BodyPoint:
+    """A point of a robot that a force acts on."""
+
+    def __init__(self, robot: Mechanism, place: Place) -> None:
+        self._model = robot.model
+        self._point: Array | None = None
+        if isinstance(place, str):
+            self.name = place
+        else:
+            if not (isinstance(place, Sequence) and len(place) == 2 and isinstance(place[0], str)):
+                raise BadValue(
+                    f"a force acts on {place!r}; name a body or frame, or give (name, point)"
+                )
+            point = flat_numbers(place[1], f"the point on '{place[0]}'", 3)
+            self.name = place[0]
+            if point.any():
+                self.name += f" at ({', '.join(f'{x:g}' for x in point)})"
+                self._point = point
+        self._frame = robot.frame_id(place if isinstance(place, str) else place[0])
+
+    def position(self, data: pin.Data) -> Array:
+        """Where it is in the world [m], shape (3,)."""
+        placement = data.oMf[self._frame]
+        return np.array(placement.translation if self._point is None else placement * self._point)
+
+    def jacobian(self, data: pin.Data) -> Array:
+        """Of its velocity in the world's axes, shape (3, nv)."""
+        J = pin.getFrameJacobian(self._model, data, self._frame, pin.LOCAL_WORLD_ALIGNED)
+        J = J.reshape(6, -1)
+        if self._point is None:
+            return np.asarray(J[:3])
+        lever = data.oMf[self._frame].rotation @ self._point
+        return np.asarray(J[:3] - pin.skew(lever) @ J[3:])
+
+    def turned(self, force: Array, data: pin.Data) -> Array:
+        """A force in the axes of the frame, in those of the world."""
+        return np.asarray(data.oMf[self._frame].rotation @ force)
+
+
+class PointDistance:
+    """The distance of two points [m], and its gradient, shape (nv,)."""
+
+    def __init__(self, robot: Mechanism, a: Place, b: Place) -> None:
+        self._a, self._b = BodyPoint(robot, a), BodyPoint(robot, b)
+
+    def __str__(self) -> str:
+        return f"{self._a.name}-{self._b.name}"
+
+    def __call__(self, q: Array, data: pin.Data) -> tuple[float, Array]:
+        """Distance and its gradient."""
+        between = self._b.position(data) - self._a.position(data)
+        distance = float(np.linalg.norm(between))
+        direction = between / distance if distance > COINCIDENT else np.zeros(3)
+        return distance, np.asarray(direction @ (self._b.jacobian(data) - self._a.jacobian(data)))
