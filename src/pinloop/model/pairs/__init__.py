@@ -4,8 +4,6 @@ The pair axis is z of both frames (tables 1 and 2 of paper 1); a universal joint
 and x of B. What lives here knows relative placements only, no robot and no file format.
 """
 
-from .groups import MotionGroup, Revolute, Spherical
-from .non_groups import PointOnLine, PointOnPlane, Rod, Universal
 from .pair import (
     DIRECTION,
     LINE,
@@ -19,6 +17,15 @@ from .pair import (
     make_pair,
     own_names,
     pair_class,
+)
+from .shipped import (
+    MotionGroup,
+    PointOnLine,
+    PointOnPlane,
+    Revolute,
+    Rod,
+    Spherical,
+    Universal,
 )
 from .tree_joints import TreeJoint, product_joint
 

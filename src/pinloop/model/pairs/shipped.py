@@ -1,6 +1,7 @@
-"""Pairs whose motions form a subgroup of SE(3), the lower pairs of Reuleaux among them.
+"""pinloop's own pairs: subgroups of SE(3), the lower pairs among them, and a few that are none.
 
-They share one formula and differ in data, so they live in one file.
+The former share one formula and differ in data. The latter are two crossing axes, and points on a
+line, a plane and a sphere; those that hold a point cannot carry a body.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ...errors import BadValue
 from ...tolerances import NO_PITCH
-from .pair import DIRECTION, NOTHING, POINT, Pair, Symbol, SymbolSolid
-from .tree_joints import CIRCLE, axis_joint, body_joint, composite, product_joint
+from .pair import DIRECTION, LINE, NOTHING, POINT, Feature, Pair, Symbol, SymbolSolid
+from .tree_joints import CIRCLE, UNIVERSAL, axis_joint, body_joint, composite, product_joint
 
 Array = NDArray[np.float64]
 
@@ -269,3 +271,157 @@ class Helical(MotionGroup):
     def advance(self) -> float:
         """The pitch."""
         return self.pitch
+
+
+# -- motions that form no group ------------------------------------------------------------------
+
+_BALL = (SymbolSolid("sphere", (0.4,)),)
+
+
+@dataclass(frozen=True)
+class Universal(Pair):
+    """Rotations about z of A, then x of B: origins coincide and the two axes stay perpendicular.
+
+    The motions are no group, so the last row depends on the placement: with ``n = R' e_z`` (z of A
+    seen from B) it is ``(e_x x n) . w``, the rate of ``e_z . R e_x``.
+    """
+
+    name = "universal"
+    labels = ("v_x", "v_y", "v_z", "w_xz")
+    features = (LINE, Feature("x", True))
+    tree_joints: ClassVar = {"": UNIVERSAL}
+    # The symmetric turn that takes z to -x: R_z(a) R_x(b) becomes R_z(b) R_x(a).
+    reversal = -np.eye(3)[::-1]
+    reverses_coordinates = True
+    symbol = Symbol(
+        (SymbolSolid("cylinder", (0.3, 2.0)),),
+        (SymbolSolid("cylinder", (0.3, 2.0), along="x"),),
+        color="turn",
+    )
+
+    @property
+    def free(self) -> Array:
+        """Rotation about z of A and x of B where these are parallel to z and x of B."""
+        return np.eye(6)[:, [5, 3]]
+
+    @property
+    def algebra(self) -> Array:
+        """All turns about the origin: two crossing ones and their brackets."""
+        return np.eye(6)[:, 3:]
+
+    @property
+    def sample_selectors(self) -> tuple[Array, ...]:
+        """Those at three angles about x, whose last rows span all that there are."""
+        turns = [pin.SE3(pin.utils.rotate("x", angle), np.zeros(3)) for angle in (0.0, 1.0, 2.0)]
+        return tuple(self.selector(turn) for turn in turns)
+
+    def residual(self, T: pin.SE3) -> Array:
+        """Offset of the origins in B, and the cosine of the angle between the two axes."""
+        return np.append(T.rotation.T @ T.translation, T.rotation[2, 0])
+
+    def selector(self, T: pin.SE3) -> Array:
+        """Three rows of the linear twist, and the row of the angle between the axes."""
+        rows = np.zeros((4, 6))
+        rows[:3, :3] = np.eye(3)
+        normal = T.rotation[2]
+        rows[3, 3:] = (0.0, -normal[2], normal[1])
+        return rows
+
+    def bias(self, T: pin.SE3, V: Array) -> Array:
+        """Only the angle row moves: with ``dn/dt = n x w`` it is ``(e_x x (n x w)) . w``."""
+        w = V[3:]
+        rate = np.cross(T.rotation[2], w)
+        return np.array([0.0, 0.0, 0.0, rate[1] * w[2] - rate[2] * w[1]])
+
+
+class _PointPair(Pair):
+    """Rows ``C R v`` on the velocity of B's origin, resolved in A by the constant ``C``."""
+
+    _directions: Array
+
+    def selector(self, T: pin.SE3) -> Array:
+        """Rows of the velocity of B's origin in A."""
+        rows = np.zeros((self.rows, 6))
+        rows[:, :3] = self._directions @ T.rotation
+        return rows
+
+    def bias(self, T: pin.SE3, V: Array) -> Array:
+        """``C R (w x v)``: the frame in which ``v`` is resolved turns with B."""
+        return np.asarray(self._directions @ T.rotation @ np.cross(V[3:], V[:3]))
+
+    def residual(self, T: pin.SE3) -> Array:
+        """Coordinates of B's origin in A that must vanish [m]."""
+        return np.asarray(self._directions @ T.translation)
+
+
+@dataclass(frozen=True)
+class PointOnLine(_PointPair):
+    """B's origin stays on the z axis of A."""
+
+    name = "point_on_line"
+    labels = ("p_x", "p_y")
+    features = (LINE, POINT)
+    symbol = Symbol((SymbolSolid("cylinder", (0.12, 4.0)),), _BALL)
+    _directions = np.eye(3)[:2]
+
+
+@dataclass(frozen=True)
+class PointOnPlane(_PointPair):
+    """B's origin stays in the xy plane of A."""
+
+    name = "point_on_plane"
+    labels = ("p_z",)
+    features = (DIRECTION, POINT)
+    symbol = Symbol((SymbolSolid("box", (3.2, 3.2, 0.12)),), _BALL)
+    _directions = np.eye(3)[2:]
+
+
+@dataclass(frozen=True)
+class Rod(Pair):
+    """The origins of A and B stay ``length`` apart: a massless rod with two ball ends.
+
+    Args:
+        length: distance of the origins [m], positive.
+    """
+
+    length: float = field(metadata={"unit": "m"})
+    name = "rod"
+    labels = ("distance",)
+    features = (POINT, POINT)
+    origins_apart = True
+    symbol = Symbol(_BALL, _BALL, stick="length")
+
+    def __post_init__(self) -> None:
+        if not 0 < self.length < np.inf:
+            raise BadValue(f"a rod of length {self.length} m does not exist; use a spherical pair")
+
+    @classmethod
+    def measured(cls, T: pin.SE3) -> dict[str, float]:
+        """The distance of the origins."""
+        return {"length": float(np.linalg.norm(T.translation))}
+
+    def residual(self, T: pin.SE3) -> Array:
+        """How much the origins are too far apart [m]."""
+        return np.array([np.linalg.norm(T.translation) - self.length])
+
+    def selector(self, T: pin.SE3) -> Array:
+        """The direction of the rod, resolved in B."""
+        rows = np.zeros((1, 6))
+        rows[0, :3] = T.rotation.T @ _direction(T.translation)
+        return rows
+
+    def bias(self, T: pin.SE3, V: Array) -> Array:
+        """Turning of the frame of ``v``, and of the rod itself."""
+        distance = float(np.linalg.norm(T.translation))
+        direction = _direction(T.translation)
+        v = T.rotation @ V[:3]
+        turning = direction @ T.rotation @ np.cross(V[3:], V[:3])
+        along = direction @ v
+        swing = (v @ v - along**2) / distance if distance > 0 else 0.0
+        return np.array([turning + swing])
+
+
+def _direction(p: Array) -> Array:
+    """Unit vector along ``p``; z where there is none, so that an assembly can start there."""
+    length = float(np.linalg.norm(p))
+    return p / length if length > 0 else np.array([0.0, 0.0, 1.0])
