@@ -303,6 +303,8 @@ class Regularity:
     """rad, lengths: Newton steps below which a node of a branch is reached"""
     SMOOTH = 1e-9
     """1: share by which the basis of a branch may differ from what its neighbours tell"""
+    MEETING = 1e-10
+    """rad, lengths: residual between closed poses above which branches do not meet"""
     SAME_BRANCH = 1e-6
     """rad, lengths; 1: a state is as near as this to its branch, and its velocity to the tangent"""
     AT = 1e-6

@@ -270,7 +270,7 @@ def test_without_a_branch_steps_go_on_unless_they_end_where_branches_meet() -> N
     flow, asked = crossing(1.0, fails=True)
     assert walk(flow, MuntheKaas(), 0.95, 2).branch is None
     assert asked.count("opened at 0.0") == 1
-    with pytest.raises(StepFailed, match=r"t = 1 s: there is none") as caught:
+    with pytest.raises(StepFailed, match=r"t = 1 s: branches of the motion meet there") as caught:
         walk(flow, MuntheKaas(), 0.5, 2)
     assert caught.value.reason == "bifurcation"
 

@@ -21,6 +21,7 @@ from pinloop.simulation.initial_state import obstacle
 
 from .. import screw_tables as tables
 from ..linkages import windows
+from ..mechanisms import X, Z
 from ..screw_tables import Array
 from ..states import carried
 from .test_tangents import FLAT, FORMULATIONS, flat, random_bars, rates, tangents
@@ -241,6 +242,31 @@ def test_other_mechanisms_pass_both_ways(name: str) -> None:
     run, off = there_and_back(robot, q, 20.0 * v / np.abs(v).max(), 0.03)
     assert off < 1e-7
     assert np.abs(run.energy().error).max() < 1e-7 * run.energy().kinetic.max()
+
+
+@pytest.mark.parametrize("gap", [1e-2, -1e-2, 1e-3, 1e-5, -1e-5, 1e-7])
+def test_where_branches_nearly_meet_the_motion_turns(gap: float) -> None:
+    """One bar is longer by a gap: there is no singular pose, and no way across.
+
+    Bars that come from above turn past each other instead: the angle between them grows from zero
+    to that of the antiparallelogram. Two tolerances agree, and so does the energy.
+    """
+    entries = windows(1)
+    for entry in entries["joints"]:
+        if entry["name"] == "low1":
+            entry["point"] = X - gap * Z
+    robot = pl.from_screws(entries, tolerance=0.0)
+    v = pl.consistent_velocity(robot, robot.neutral, {"low0": -1.0})
+    ends = []
+    for rtol in (1e-8, 1e-10):
+        method = pl.MuntheKaas("dopri5", rtol=rtol, atol=rtol)
+        run = pl.simulate(robot, robot.neutral, v, until=1.2, method=method)
+        assert np.abs(run.energy().error).max() < 1e3 * rtol
+        residuals = [pl.Constraints(robot).residual(q) for q in run.q]
+        assert np.abs(residuals).max() < 1e-10
+        ends.append(run.q[-1])
+    assert abs(ends[0][0] - ends[0][2]) > 2.0, "it has jumped to the other branch"
+    assert ends[0] == pytest.approx(ends[1], abs=1e-5)
 
 
 # -- starts, rest, events -----------------------------------------------------------------------

@@ -34,6 +34,12 @@ State = tuple[Array, Array, Array]
 Projection = Callable[[float, Array, Array], tuple[Array, Array, bool]]
 
 
+_NOT_TOLD = (
+    "branches of the motion meet there, and neither velocity nor constraints tell on which it goes "
+    "on; let it pass in another pose, or faster"
+)
+
+
 class NoBranch(PinloopError):  # noqa: N818 - says what happened
     """The branch of a motion cannot be told from the others that meet there."""
 
@@ -91,11 +97,13 @@ class StepMemory(NamedTuple):
         error: error of the last step over its tolerance.
         regularity: of the constraints at its end, see `Flow`.
         branch: the motion on its branch, near where branches meet; None elsewhere.
+        refused: whether none leads through there, so that none is looked for until that is past.
     """
 
     error: float = StepControl.FIRST_ERROR
     regularity: float = 1.0
     branch: Flow | None = None
+    refused: bool = False
 
     @property
     def in_new_mode(self) -> StepMemory:
@@ -105,6 +113,13 @@ class StepMemory(NamedTuple):
     def flow(self, flow: Flow) -> Flow:
         """What the next step follows where it is not near other branches any more, or still is."""
         return flow if self.branch is None or self.regularity > Regularity.AWAY else self.branch
+
+    def after(self, error: float, regularity: float, plain: Flow, flow: Flow) -> StepMemory:
+        """What is taken over from a step that has followed one of two."""
+        if flow is not plain:
+            return StepMemory(error, regularity, flow)
+        near = Regularity.AWAY if self.refused else Regularity.NEAR
+        return StepMemory(error, regularity, None, regularity < near)
 
 
 class Stepper:
@@ -154,10 +169,14 @@ class Stepper:
         plain, flow = flow, memory.flow(flow)
         while True:
             decay = None if flow.decay is None else flow.decay(t, *state[:2])
-            attempt = self._attempt(flow, t, t_next - t, state, decay)
-            step, regular, flow = self._ended(flow, t, t_next, state, attempt)
+            try:
+                attempt = self._attempt(flow, t, t_next - t, state, decay)
+                step, regular, flow = self._ended(flow, memory, t, t_next, state, attempt)
+            except NoBranch:
+                flow, memory = plain, memory._replace(refused=True)
+                continue
             if step is not None:
-                return step, StepMemory(memory.error, regular, None if flow is plain else flow)
+                return step, memory.after(memory.error, regular, plain, flow)
 
     def prolonged(self, flow: Flow, step: Step, end: float) -> Step:
         """A step that goes on for an instant, or ends an instant earlier: its velocity is even.
@@ -194,22 +213,31 @@ class Stepper:
                     "step too small",
                 )
             first = first or t_next - t
-            attempt, error, trouble = self._tried(flow, t, t_next - t, state, decay)
-            if attempt is None or not error <= 1.0:  # it may be NaN
-                self.rejected += 1
-                h = (t_next - t) * self._control.shrink(error)
-                continue
-            step, regular, flow = self._ended(flow, t, t_next, state, attempt)
+            try:
+                attempt, error, trouble = self._tried(flow, t, t_next - t, state, decay)
+                if attempt is None or not error <= 1.0:  # it may be NaN
+                    self.rejected += 1
+                    h = (t_next - t) * self._control.shrink(error)
+                    continue
+                step, regular, flow = self._ended(flow, memory, t, t_next, state, attempt)
+            except NoBranch:
+                flow, memory, step = plain, memory._replace(refused=True), None
             if step is None:
                 self.rejected += 1
                 continue
             factor, error = self._control.grow(error, memory.error)
             # A step that had to end at an event does not make the next ones short.
             size = max(h, (t_next - t) * factor) if last else h * factor
-            return step, size, StepMemory(error, regular, None if flow is plain else flow)
+            return step, size, memory.after(error, regular, plain, flow)
 
     def _ended(
-        self, flow: Flow, t: float, t_next: float, state: State, attempt: Attempt
+        self,
+        flow: Flow,
+        memory: StepMemory,
+        t: float,
+        t_next: float,
+        state: State,
+        attempt: Attempt,
     ) -> tuple[Step | None, float, Flow]:
         """The end of a step: the step, its regularity, and what it follows.
 
@@ -224,10 +252,12 @@ class Stepper:
         regular = 1.0 if flow.regularity is None else flow.regularity()
         if flow.branch is not None and regular < Regularity.NEAR:
             try:
-                return None, regular, flow.branch(t, *state[:2])
-            except NoBranch as error:
-                if trouble is None and regular < Regularity.AT:
-                    raise StepFailed(f"t = {t_next:.6g} s: {error}", "bifurcation") from None
+                if not memory.refused:
+                    return None, regular, flow.branch(t, *state[:2])
+            except NoBranch:
+                pass
+            if trouble is None and regular < Regularity.AT:
+                raise StepFailed(f"t = {t_next:.6g} s: {_NOT_TOLD}", "bifurcation")
         if trouble is not None:
             raise trouble
         self._require_small_shift(flow, step, attempt.v)
@@ -263,7 +293,7 @@ class Stepper:
         """
         try:
             attempt = self._attempt(flow, t, h, state, decay)
-        except (NotFinite, SingularMass, NoBranch) as trouble:
+        except (NotFinite, SingularMass) as trouble:
             return None, np.nan, trouble
         return attempt, self._control.error(attempt.errors, state[1], attempt.v), None
 

@@ -205,7 +205,7 @@ def _branches(equations: EquationsOfMotion, t: float, q: Array) -> list[Array]:
 
 
 _ITERATIONS = 50
-_TRIES, _LISTED = 50, 8
+_TRIES, _LISTED = 50, 4
 """Random velocities from which branches are looked for, and how many of them are listed."""
 _STILL = 1e-3
 """Part of the largest velocity that is none, and by which branches differ."""

@@ -40,6 +40,8 @@ _NODES = 8
 """Regular poses that are interpolated."""
 _PLACES = 12
 """Places on either side at which they are looked for."""
+_FARTHEST = 40
+"""Places within which a branch gets as regular again as where it is looked at from."""
 _FORESEEN = 5
 """Nodes from which the next one is foreseen."""
 _SPACINGS = (0.1, 0.05, 0.025)
@@ -67,6 +69,10 @@ class _Node(NamedTuple):
     basis: Array
     drift: Array
     regularity: float
+
+
+_Nodes = Callable[[int], _Node | None]
+"""The node at a place of a line; None where it is not regular."""
 
 
 class _Point(NamedTuple):
@@ -134,9 +140,12 @@ class Passage:
     def project(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """The state of the branch that has the coordinates of this one."""
         here = self._point(t, q, v)
+        J, b, residual = self._equations.closure(t, here.q)
+        self._require_closed(
+            (self._equations.rows.scale[: len(residual)] * residual)[self._closing]
+        )
         if len(self._rolling) == 0:
             return here.q, here.v
-        J, b, _ = self._equations.closure(t, here.q)
         reduced, K = self._reduced(here, self._equations.mass(here.q), J)
         return here.q, here.v + here.basis @ reduced.project(b[self._rolling] - K @ here.v)
 
@@ -226,9 +235,7 @@ class Passage:
             self._curve[place] = self._continued(self._t, y, place, self._curve)
         return self._curve[place]
 
-    def _on_line(
-        self, t: float, y: Array, rate: Array, speed: float
-    ) -> Callable[[int], _Node | None]:
+    def _on_line(self, t: float, y: Array, rate: Array, speed: float) -> _Nodes:
         """Nodes on the line along which the coordinates move, half a place before and behind."""
         line: dict[int, _Node | None] = {}
         moving = rate / speed if speed > 0.0 else rate
@@ -266,10 +273,12 @@ class Passage:
         )
 
     def _is_smooth(self, t: float, v: Array, base: _Node) -> bool:
-        """Whether the nodes around the base tell what the base is."""
-        _, rate = self._coordinates(self._base, v)
+        """Whether the nodes along a velocity tell what the base is, and the branch goes through."""
+        rate, speed = self._coordinates(self._base, v)[1], float(np.linalg.norm(v / self._unit))
+        line = self._on_line(t, 0 * rate, rate, speed)
         try:
-            line = self._on_line(t, 0 * rate, rate, float(np.linalg.norm(v / self._unit)))
+            for side in (1, -1):
+                self._require_way_through(t, line, side, speed, base)
             near = _nearest(line, -0.5)
         except NoBranch:
             return False
@@ -278,6 +287,27 @@ class Passage:
         basis = _sum(_weights([k for k, _ in near], -0.5)[0], [node.basis for _, node in near])
         off = np.abs(basis - base.basis).max(initial=0.0)
         return bool(off <= Regularity.SMOOTH * np.abs(base.basis).max(initial=1.0))
+
+    def _require_way_through(
+        self, t: float, line: _Nodes, side: int, speed: float, base: _Node
+    ) -> None:
+        """Raise unless poses between nodes are closed, as far as these are less regular."""
+        pace = self._spacing / speed if speed > 0.0 else 0.0
+        for k in range(_FARTHEST):
+            place = -0.5 + side * (k + 0.5)
+            node = line(round(place))
+            if node is not None and node.regularity >= base.regularity:
+                return
+            near = _nearest(line, place + 0.5 * side)
+            weights = _weights([k for k, _ in near], place + 0.5 * side)[0]
+            psi = _sum(weights, [node.psi for _, node in near])
+            self._require_closed(self._rows(t + (place + 0.5 * side + 0.5) * pace, psi)[2])
+        raise NoBranch("the branch does not get regular again")
+
+    def _require_closed(self, residual: Array) -> None:
+        """Branches that pass each other without meeting are not joined: there the motion turns."""
+        if np.linalg.norm(residual) > Regularity.MEETING:
+            raise NoBranch("branches come close there, but do not meet")
 
 
 def open_passage(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Passage:
@@ -300,23 +330,21 @@ def open_passage(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> 
         speed = float(np.linalg.norm(v / unit))
         if speed == 0.0 or equations.rows.moving:
             raise
-    for reach in (_ASIDE, -_ASIDE):
-        away = pin.integrate(robot.model, q, v * reach / speed)
-        try:
-            beside, _ = Projector(equations, Projection()).position(t, away)
-            passage = Passage(equations, t, beside, v)
-            q_back, v_back = passage.project(t, q, v)
-        except (BadValue, NoBranch):
-            continue
-        off = np.abs(pin.difference(robot.model, q, q_back) / unit).max()
-        if off < Regularity.SAME_BRANCH and np.abs((v_back - v) / unit).max() < (
-            Regularity.SAME_BRANCH * speed
-        ):
-            return passage
-    raise NoBranch("branches meet there, and the velocity does not tell which one goes on")
+    try:
+        before = pin.integrate(robot.model, q, -_ASIDE / speed * v)
+        before, _ = Projector(equations, Projection()).position(t, before)
+    except BadValue as error:
+        raise NoBranch(str(error)) from error
+    passage = Passage(equations, t, before, v)
+    q_there, v_there = passage.project(t, q, v)
+    off = np.abs(pin.difference(robot.model, q, q_there) / unit).max()
+    turned = np.abs((v_there - v) / unit).max() / speed
+    if max(off, turned) > Regularity.SAME_BRANCH:
+        raise NoBranch("branches meet there, and the velocity does not tell which one goes on")
+    return passage
 
 
-def _nearest(node: Callable[[int], _Node | None], place: float) -> list[tuple[int, _Node]]:
+def _nearest(node: _Nodes, place: float) -> list[tuple[int, _Node]]:
     """The nodes around a place of a line, the nearest one first."""
     middle = round(place)
     reach = range(middle - _PLACES, middle + _PLACES + 1)
