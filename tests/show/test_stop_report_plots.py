@@ -85,6 +85,13 @@ def test_labels_with_room_are_all_there() -> None:
     assert re.findall(r'class="label">([^<]+)<', svg) == ["all stand", "command", "brakes act"]
 
 
+def test_a_label_with_no_room_ahead_ends_at_its_instant() -> None:
+    """The line at the end of the axis rises between the second instant and the end of its label."""
+    svg = plot([Instant(92.0, "brakes act"), Instant(100.0, "drives off; full brake torque")])
+    places = re.findall(r'text-anchor="(\w+)" class="label">([^<]+)<', svg)
+    assert places == [("end", "drives off; full brake torque"), ("end", "brakes act")]
+
+
 def test_labels_of_one_instant_are_put_together() -> None:
     marks = [Instant(2.0, "b"), Instant(1.0), Instant(2.0, "c"), Instant(1.0, "a")]
     assert list(merge_instants(marks)) == [Instant(1.0, "a"), Instant(2.0, "b; c")]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -265,7 +266,7 @@ def place_labels(
 ) -> dict[int, tuple[float, int]]:
     """Where the labels of instants begin, and in which row, so that none covers another.
 
-    A label begins at its instant, or ends there where the picture ends; its line rises to it
+    A label begins at its instant, or ends there where that has no room; its line rises to it
     through no other label. Labels that find no room are left out.
 
     Args:
@@ -287,10 +288,10 @@ def place_labels(
     # Outer ones first: a line that rises higher then stands outside of the labels below its own.
     for k in sorted(ahead, key=lambda k: (ahead[k], instants[k].x * (1 if ahead[k] else -1))):
         x, room = scale(instants[k].x), letter * len(instants[k].label)
-        begin = x + 4 if ahead[k] else x - 4 - room
-        end = begin + room
-        for row in range(_MOST_ROWS):
-            free = all(
+        sides = [x + 4, x - 4 - room]
+        for begin, row in product(sides if ahead[k] else sides[::-1], range(_MOST_ROWS)):
+            end = begin + room
+            free = (begin >= 0.0 and end <= width) and all(
                 (other != row or begin >= b + 6 or end <= a - 6)
                 and not (other > row and a - 3 < x < b + 3)
                 and not (other < row and begin - 3 < line < end + 3)
