@@ -70,7 +70,7 @@ LOP = constant([[1, 2, 3], [0, 1, 0], [0, 0, 1]])
         (with_joint(frame_parent=SKEWED), "joint 'crank' .* not a rotation"),
         (with_joint(frame_child=MIRROR), "joint 'crank' .* not a rotation"),
         (with_joint(frame_child=NOWHERE), "joint 'crank' .* not finite"),
-        (with_joint(damping=(-1.0,)), r"joint 'crank' has damping \(-1.0,\)"),
+        (with_joint(damping=(-1.0,)), "joint 'crank' has damping -1; it must be >= 0"),
         (with_joint(friction=(np.nan,)), "joint 'crank' has friction"),
         (with_joint(armature=(1.0, 1.0)), "2 values of armature where its revolute pair has 1"),
         (with_joint(lower=(0.0,)), "joint 'crank'"),

@@ -67,7 +67,8 @@ def check_description(description: Description) -> None:
 
 def _problems(description: Description) -> Iterator[tuple[str, Place]]:
     """What is wrong, element by element, with the element's place in its file."""
-    moving = sum(joint.pair.dof > 0 for joint in description.joints)
+    pairs = [joint.pair for joint in description.joints]
+    moving = sum(pair.dof > 0 for pair in pairs if isinstance(pair, Pair))
     if moving > _MOST_MOVING:
         problem = f"has {moving} joints that move; at most {_MOST_MOVING} are possible, because "
         yield problem + "mass matrices are dense", None
