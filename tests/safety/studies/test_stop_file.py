@@ -187,6 +187,9 @@ def test_files_of_others(tmp_path: Path) -> None:
         wheels.study(pl.safety.Random(3, 2), tmp_path / "three.csv")
     assert (tmp_path / "three.csv.stops").read_text() == "important\n"
     assert not (tmp_path / "three.csv").exists()
+    (tmp_path / "four.csv.stops").mkdir()
+    with pytest.raises(pl.PinloopError, match=r"four\.csv\.stops' cannot be written \(Is a dir"):
+        wheels.study(pl.safety.Random(3, 2), tmp_path / "four.csv")
 
 
 class Evil:

@@ -6,7 +6,8 @@ Distances are coal's, on a `pin.GeometryModel`; nothing here knows how two shape
 body A travels at most ``chord + A / 2`` in a leaf (see `interval_tree`), where the chord joins its
 positions at the ends of the leaf and ``A`` bounds its acceleration: its velocity differs by no more
 than ``A / 2`` from its mean. Added up over the leaves this is the *travel*, and the distance of the
-two bodies changes by no more than the travel does. `lipschitz_search` searches along it.
+two bodies changes by no more than the travel does. Both searches use nothing else of a function
+than ``|f(x) - f(y)| <= |x - y|``.
 """
 
 from __future__ import annotations
@@ -336,19 +337,20 @@ def _geometry_model(
     shapes = pin.GeometryModel()
     for number, piece in enumerate(pieces):
         name = f"{number}:{piece.body}"
-        shapes.addGeometryObject(
-            pin.GeometryObject(name, piece.joint, piece.placement, piece.solid)
-        )
+        shape = pin.GeometryObject(name, piece.joint, piece.placement, piece.solid)
+        shapes.addGeometryObject(shape)
     for obstacle in obstacles:
-        shapes.addGeometryObject(
-            pin.GeometryObject(f"obstacle:{obstacle.name}", 0, obstacle.placement, obstacle.solid)
-        )
+        name = f"obstacle:{obstacle.name}"
+        shapes.addGeometryObject(pin.GeometryObject(name, 0, obstacle.placement, obstacle.solid))
     joints = [piece.joint for piece in pieces] + [0] * len(obstacles)
     every = combinations(range(len(joints)), 2)
     pairs = [(i, j) for i, j in every if joints[i] != joints[j]]
     for pair in pairs:
         shapes.addCollisionPair(pin.CollisionPair(*pair))
     return shapes, {pair: number for number, pair in enumerate(pairs)}
+
+
+# -- searches ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """How far and how fast the bodies of a robot advance towards a person while it stops.
 
-Lengths and speeds only; the terms of standards are in `iso15066`.
+Lengths and speeds only; the terms of the standard are in `separation`.
 
 **Every point of every body counts.** Bodies are convex pieces (`space.solids`). The advance of a
 point since an instant, ``d (x(t) - x(0))`` in a direction ``d``, is linear in the point, and its

@@ -165,7 +165,7 @@ def annex_b(
     Category 0 at full speed, extension and payload, category 1 on the grid of 33, 66 and 100 % of
     each; from the signal until all joints are at rest. One axis moves, downwards where it can, and
     the other driven joints stand. What extension is, and which poses have it, is told in
-    `studies.extension` and below the tables. Each axis has room up to the limits of all joints,
+    `standards.extension` and below the tables. Each axis has room up to the limits of all joints,
     1.05 times the way of its longest stop, if any pose has so much.
 
     Args:

@@ -1,4 +1,4 @@
-"""What the tables of `annexb` say: stops, poses, definitions; how pages look is in `pages`."""
+"""What the tables of `annexb` say: stops, poses, definitions."""
 
 from __future__ import annotations
 

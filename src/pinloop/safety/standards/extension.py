@@ -15,7 +15,7 @@ moves nothing downwards: then steepness does not count.
 limits (those of passive joints by their rates at the pose).
 
 **Search.** Numbers have no unit: driven joints in shares of their ranges, distances in shares of
-the largest. Local minima are found in `places`.
+the largest. Local minima are found in `posture`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The file that a study writes its rows to while it runs: nothing done is lost or done twice.
+"""The files that a study writes while it runs: nothing done is lost or done twice.
 
 Rows are lines of a CSV file, flushed to the disk in batches. Each ends in a checksum (CRC-32) of
 what stands before it in the line, so that no changed value is taken for a result. What a kill
-leaves of a last line is cut off on resume. A manifest beside it says what study it is: another one
-is not appended to.
+leaves of a last line is cut off on resume. A manifest beside it has everything that the numbers
+depend on, as plain data: the file of another study is not appended to.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ class Journal:
             for row in rows
         )
         try:
-            if stops:
-                self._stops_end = self._stops.append(self._stops_end, stops)
             with self.path.open("r+b") as file:
                 if file.seek(0, os.SEEK_END) != self._end:
                     raise PinloopError(
                         f"'{self.path}' has been changed while the study was running; does the "
                         "same study run twice? Run it once, it goes on from what is in the file"
                     )
+                if stops:
+                    self._stops_end = self._stops.append(self._stops_end, stops)
                 try:
                     file.write(data)
                     file.flush()
@@ -93,8 +93,9 @@ class Journal:
                     raise
         except OSError as error:
             raise PinloopError(
-                f"'{self.path}' cannot be written ({error.strerror}); {self.done} cases are "
-                "done: make room and start the same study again, and it goes on from there"
+                f"'{error.filename or self.path}' cannot be written ({error.strerror}); "
+                f"{self.done} cases are done: make room and start the same study again, and it "
+                "goes on from there"
             ) from error
         self._end += len(data)
         self.done += len(rows)
@@ -295,11 +296,11 @@ def _short(before: object, now: object) -> str:
     return ", not ".join(text if len(text) <= 60 else text[:57] + "..." for text in texts)
 
 
-def manifest_of(setup: Setup, sampling: Sampling) -> dict[str, Any]:
-    """The manifest of a study: versions, digests, ranges, seed.
+# -- what makes a study the same study ------------------------------------------------------------
 
-    ``setup``: what all cases have in common; ``sampling``: which cases there are.
-    """
+
+def manifest_of(setup: Setup, sampling: Sampling) -> dict[str, Any]:
+    """The manifest of a study: versions, digests, ranges, seed."""
     return {
         "pinloop": __version__,
         "pinocchio": pin.__version__,

@@ -1,6 +1,8 @@
-"""What varies in a study: poses, speeds, payload, instants of a motion, delays, bands of brakes.
+"""What varies in a study, and which points of that are looked at: grid, Sobol, random, corners.
 
-A point of the space is one case: a table of variables and their values.
+A point of the space is one case: a table of variables and their values. Samplings know no robot:
+their points are in the unit cube and come in blocks, so that a study needs no memory for those to
+come; a point depends on its number alone, not on the blocks.
 """
 
 from __future__ import annotations
@@ -27,9 +29,12 @@ from ...units import column_name
 from ..brakes.brakes import Brakes, Chain
 from ..stopping import JointTrajectory
 
+Array = NDArray[np.float64]
 Range = float | tuple[float, float]
 
 _ALL_SPEEDS = (-1.0, 1.0)
+_BITS = 30
+"""Of the numbers of Sobol's sequence; it has two to the power of it points."""
 
 
 @dataclass(frozen=True)
@@ -255,10 +260,7 @@ def _number(end: object) -> float:
     return float(end)
 
 
-Array = NDArray[np.float64]
-
-_BITS = 30
-"""Of the numbers of Sobol's sequence; it has two to the power of it points."""
+# -- which points ---------------------------------------------------------------------------------
 
 
 class Sampling(ABC):
@@ -266,10 +268,7 @@ class Sampling(ABC):
 
     @abstractmethod
     def size(self, names: tuple[str, ...]) -> int:
-        """Number of points.
-
-        ``names``: names of the variables that vary.
-        """
+        """Number of points, given the names of the variables that vary."""
 
     @abstractmethod
     def block(self, names: tuple[str, ...], first: int, last: int) -> Array:
