@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import pinloop.tolerances
 
@@ -21,6 +23,9 @@ from .pages import DOCS, print_or_write, table
 __all__ = ["PAGE", "Tolerance", "list_tolerances", "tolerance_table"]
 
 PAGE = DOCS / "tolerances.md"
+MEASURED = Path(__file__).with_name("scaled_tolerances.json")
+"""Per tolerance a test that notices a factor, and the factor: see `tools.scaled_tolerances`."""
+HEAD = ["name", "value", "unit", "what it decides", "used in", "fails when scaled by"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class Tolerance:
         unit: its unit; 1 for a share.
         reason: what it decides.
         users: the folders whose files use it.
+        test: one that fails when the number is scaled; empty if none was found.
+        factor: by which it is scaled then.
     """
 
     name: str
@@ -40,11 +47,22 @@ class Tolerance:
     unit: str
     reason: str
     users: tuple[str, ...]
+    test: str
+    factor: float
+
+    @property
+    def measured(self) -> str:
+        """Which test notices by which factor it is scaled; empty if none was found."""
+        if not self.test:
+            return ""
+        path, _, function = self.test.partition("[")[0].partition("::")
+        return f"{self.factor:.0e}: `{path.removeprefix('tests/')}` `{function}`"
 
 
 def list_tolerances(package: Package) -> Iterator[Tolerance]:
     """All tolerances, in the order of their file."""
     users = _users(package)
+    noticed = json.loads(MEASURED.read_text(encoding="utf-8"))
     body = ast.parse(inspect.getsource(pinloop.tolerances)).body
     owners = [(pinloop.tolerances, "", body)]
     for node in body:
@@ -63,6 +81,7 @@ def list_tolerances(package: Package) -> Iterator[Tolerance]:
                     unit,
                     reason,
                     tuple(sorted(users[f"{prefix}{name}"])),
+                    *noticed.get(f"{prefix}{name}", ("", 1.0)),
                 )
 
 
@@ -83,10 +102,10 @@ def _users(package: Package) -> dict[str, set[str]]:
 def tolerance_table(package: Package) -> str:
     """The table of the page."""
     rows = [
-        [f"`{t.name}`", f"{t.value:g}", t.unit, t.reason, ", ".join(t.users)]
+        [f"`{t.name}`", f"{t.value:g}", t.unit, t.reason, ", ".join(t.users), t.measured]
         for t in list_tolerances(package)
     ]
-    return table(["name", "value", "unit", "what it decides", "used in"], rows, "lrlll")
+    return table(HEAD, rows, "lrllll")
 
 
 def main() -> None:

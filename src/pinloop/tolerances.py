@@ -1,9 +1,9 @@
 """Every number below which something counts as nothing, equal, closed, dependent or at rest.
 
-What is decided alike everywhere has one name and is used by it. Below each stands its unit and what
-it decides; the table of `docs/tolerances.md` is made of that. A unit of 1 is a share, of what the
-text says; "lengths" are characteristic lengths of the robot. Defaults of the accuracies that users
-choose are here, too. Tableaux of integrators, units and physical data are not.
+A decision that is made in several places uses one named value. The text below each gives its unit
+and what it decides; the table of `docs/tolerances.md` is made of that. A unit of 1 marks a fraction
+of what the text names; "lengths" are characteristic lengths of the robot. Defaults of the
+accuracies that users choose are here, too; tableaux of integrators and physical data are not.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from __future__ import annotations
 TINY = 1e-300
 """any: keeps a quotient finite whose divisor is zero, and changes no other"""
 SAME = 1e-9
-"""1: share by which numbers that are computed in two ways may differ and be the same"""
+"""1: fraction by which numbers computed in two ways may differ and still be the same"""
 SAME_PLACE = 1e-9
-"""m: points of a file that are nearer to each other are one"""
+"""m: points of a file that are closer together are one"""
 SAME_INSTANT = 1e-9
-"""s: events that are nearer to each other are simultaneous"""
+"""s: events that are closer together are simultaneous"""
 COINCIDENT = 1e-12
 """rad, m: frames, axes and values that differ by less coincide"""
 LAST_BITS = 1e-14
-"""1: share that the last bits of a few operations make"""
+"""1: relative rounding error of a few operations"""
 TIME_SUM = 1e-12
-"""1: share by which sums of time steps may be off"""
+"""1: relative error of sums of time steps"""
 REAL_ROOT = 1e-9
 """1: imaginary part up to which a root of a polynomial is real: double ones are no more accurate"""
 NO_DIRECTION = 1e-9
@@ -54,7 +54,7 @@ UNBALANCED = 1e-3
 # -- ranks ----------------------------------------------------------------------------------------
 
 RANK = 1e-9
-"""1: share of the largest singular value below which others are zero: of rows, twists, motions"""
+"""1: fraction of the largest singular value below which others are zero: rows, twists, motions"""
 SCALED_RANK = 1e-8
 """1: the same for Jacobians at configurations that were closed by iteration"""
 SCALED_NOISE = 1e-9
@@ -64,7 +64,7 @@ EQUAL_SPACES = 0.1 * RANK
 independent: what is taken for equal must not add to a sum. Planes of linkages that hang on each
 other are no more parallel than their file has digits"""
 LEAST_SQUARES = 1e-10
-"""1: share of the largest singular value below which least squares leave a direction out"""
+"""1: fraction of the largest singular value below which least squares drop a direction"""
 GRAM_RANK = 1e-15
 """1: the same for the damped gram matrix of assembly, which is regular by its damping"""
 ROW_NOISE = 1e-12
@@ -104,7 +104,7 @@ NO_PITCH = 1e-12
 PURE_TRANSLATION = 1e-12
 """1: angular part of a unit twist below which it is a translation"""
 MOTION_SHARE = 1e-6
-"""1: share in a motion below which a joint has no part in it"""
+"""1: fraction of a motion below which a joint has no part in it"""
 
 # -- loops and states -----------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ CLOSED = 1e-10
 ASSEMBLED = 1e-9
 """rad, lengths: residual up to which a configuration that is given counts as assembled"""
 GOOD_CLOSURE = 1e-8
-"""rad, m: residual that a report of a run calls good"""
+"""rad, m: residual that the report of a run calls good"""
 TORN = 1e-6
 """rad, lengths: residual of all rows at which loops that are held by fewer count as torn"""
 DRIFT = 1e-11
@@ -124,15 +124,15 @@ rows do not allow, over the largest one"""
 CONTRADICTION = 1e-8
 """1: what is left if rows cannot be met, over the largest velocity (rad, lengths for positions)"""
 AT_LIMIT = 1e-9
-"""rad, m: how near to a limit or an end stop a joint is at it"""
+"""rad, m: distance from a limit or end stop within which a joint is at it"""
 LIMIT_PASSED = 1e-6
-"""rad, m: a limit that is passed by less counts as kept: a joint that rests on it"""
+"""rad, m: a limit that is passed by less counts as kept, as by a joint that rests on it"""
 IDLE_WEIGHT = 1e-6
 """1: weight, in assembly, of motions that bring no joint nearer to where it is wanted"""
 FITTED = 1e-12
 """rad, lengths: residual at which a fit of rounded geometry has succeeded, or has nothing to do"""
 BEST_FIT = 3e-15
-"""rad, lengths: residual at which a fit stops to gain"""
+"""rad, lengths: residual at which a fit stops improving"""
 FITTED_ZERO = 1e-11
 """1: singular values of rows that depend on each other exactly stay below this after a fit"""
 LEAST_DAMPING = 1e-9
@@ -168,7 +168,7 @@ ENERGY_ROUNDING = 1e-15
 SPEED_ROUNDING = 1e-10
 """1: part of the velocities that is rounding, however fine the tolerances are"""
 PROJECTED_TRIFLE = 1e-6
-"""1: part of the largest velocity that a projection may take after a fixed step, come what may"""
+"""1: fraction of the largest velocity that a projection may always take after a fixed step"""
 LOW_BOUNCE = 1e-10
 """rad, lengths: a bounce that rises by less ends at rest"""
 NO_SPEED = 1e-12
@@ -188,13 +188,13 @@ GUARD_BAND = 1e-10
 ROOT_SHARE = 8.9e-16
 """1: relative accuracy of an instant: four last bits, the least that can be asked for"""
 DUE = 1e-13
-"""1: share of the time by which an event may lie ahead and be due"""
+"""1: fraction of the time by which an event may lie ahead and still be due"""
 CHATTER = 1e-6
-"""1: part of a run within which many events are a chatter"""
+"""1: fraction of a run within which many events count as chatter"""
 WHOLE_STEPS = 1e-6
-"""1: part of a fixed step by which a whole number of them may miss a time"""
+"""1: fraction of a fixed step by which a whole number of steps may miss a time"""
 SLIDER_MISSED = 1e-6
-"""rad, m: by how much a joint misses what its slider asks for before the viewer says why"""
+"""rad, m: a joint that misses the value of its slider by more makes the viewer say why"""
 
 # -- stops ----------------------------------------------------------------------------------------
 
@@ -236,7 +236,7 @@ PATH_DURATION = 1e-7
 PLACES_FIT = 1e-11
 """1: gain at which the search for a place of the tool ends"""
 SHARE_MISSED = 1e-6
-"""1: by how much a share that a standard asks for may be missed"""
+"""1: by how much a fraction that a standard asks for may be missed"""
 POSE_SLOPE = 1e-6
 """1: slopes, distances and heights below this part of the robot's length are none"""
 ALIKE = 1e-7

@@ -139,6 +139,16 @@ def test_every_tolerance_says_what_it_decides_and_is_used() -> None:
         assert 0 < tolerance.value < 1 and tolerance.users, tolerance.name
 
 
+def test_tests_that_notice_a_tolerance_are_there() -> None:
+    found = {t.name: t for t in tolerances.list_tolerances(house.Package())}
+    noticed = [tolerance for tolerance in found.values() if tolerance.test]
+    assert len(noticed) >= len(found) // 2
+    for tolerance in noticed:
+        path, _, function = tolerance.test.partition("[")[0].partition("::")
+        text = (pages.ROOT / path).read_text(encoding="utf-8")
+        assert f"def {function.rpartition('::')[2]}(" in text, tolerance.name
+
+
 # -- choosing -------------------------------------------------------------------------------
 
 
