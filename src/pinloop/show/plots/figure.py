@@ -28,6 +28,8 @@ _ROW, _ABOVE, _LEAST_HEIGHT = 2.1, 0.7, 3.6
 """Height of a chart, of title and labels, and of the smallest figure [inch]."""
 _LETTER, _LABEL_ROW = 4.4, 10.0
 """Width of a letter of labels, and distance of their rows [point]."""
+_RISE: Any = {"arrowstyle": "-", "color": "#8a94a3", "lw": 0.7, "shrinkA": 0, "shrinkB": 0}
+"""The line of an instant between the axes and its label."""
 _STYLE: Any = {
     "font.size": 9.0,
     "axes.titlesize": 9.0,
@@ -161,27 +163,18 @@ def _label(axes: Axes, instants: Sequence[Instant]) -> None:
         up = 4.0 + _LABEL_ROW * (rows - row)
         line = width * (instants[k].x - low) / (high - low)
         ahead = begin > line
-        common: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "xy": (instants[k].x, 1.0)}
+        common: dict[str, Any] = {
+            "xycoords": ("data", "axes fraction"),
+            "xy": (instants[k].x, 1.0),
+            "textcoords": "offset points",
+        }
         axes.annotate(
             instants[k].label,
             xytext=(2.5 if ahead else -2.5, up),
-            textcoords="offset points",
             ha="left" if ahead else "right",
             va="baseline",
             fontsize=7.5,
             color="#444c56",
             **common,
         )
-        axes.annotate(
-            "",
-            xytext=(0.0, up + 6.0),
-            textcoords="offset points",
-            arrowprops={
-                "arrowstyle": "-",
-                "color": "#8a94a3",
-                "lw": 0.7,
-                "shrinkA": 0,
-                "shrinkB": 0,
-            },
-            **common,
-        )
+        axes.annotate("", xytext=(0.0, up + 6.0), arrowprops=_RISE, **common)
