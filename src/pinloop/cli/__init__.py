@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 
 
@@ -33,12 +32,13 @@ def quiet_interrupts() -> Iterator[None]:
     import. A shell that starts programs in the background lets them ignore the signal: so it stays.
     """
     before = signal.getsignal(signal.SIGINT)
-    in_main = threading.current_thread() is threading.main_thread()
-    if before is not signal.default_int_handler or not in_main:
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda *_: os._exit(Exit.INTERRUPTED))
+    handled = before is signal.default_int_handler
+    with suppress(ValueError):  # only the main thread can handle signals, and gets them
+        if handled:
+            signal.signal(signal.SIGINT, lambda *_: os._exit(Exit.INTERRUPTED))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        with suppress(ValueError):
+            if handled:
+                signal.signal(signal.SIGINT, before)
