@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
 from pathlib import Path
 from typing import get_type_hints
 
@@ -96,3 +97,13 @@ def test_files_that_are_not_there_are_told_with_their_line(folder: Path) -> None
     path.write_text(STUDY.format(robot="{file: world.sdf, loops: wrold.yaml}"))
     with pytest.raises(pl.LoadError, match=r"s\.study\.yaml:2: .*wrold\.yaml: no such file"):
         read_study(path)
+
+
+def test_fields_of_a_subclass_are_not_options_of_load(tmp_path: Path) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Coloured(RobotFile):
+        color: str = "red"
+
+    path = tmp_path / "arm.sdf"
+    path.write_text(TWO_MODELS.format(models=MODEL.format(name="m")))
+    assert Coloured(file=path).load().name == "m"

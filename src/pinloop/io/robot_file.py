@@ -64,7 +64,8 @@ class RobotFile:
 
     def load(self, *, gravity: ArrayLike | None = None, kinematics_only: bool = False) -> Mechanism:
         """Load the robot; see `pinloop.load`."""
-        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        # A scenario's robot has more fields, which are not about its file.
+        options = {field.name: getattr(self, field.name) for field in fields(RobotFile)}
         options["loops"] = options["loops"] or None
         file = options.pop("file")
         return load(file, **options, gravity=gravity, kinematics_only=kinematics_only)
