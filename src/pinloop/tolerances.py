@@ -210,8 +210,6 @@ NO_ACCELERATION = 1e-12
 """rad/s^2, m/s^2: least deceleration in an estimate of how long a speed takes to fall"""
 STEP_INSTANT = 1e-8
 """1: part of a step over which what is left beside velocity and acceleration is rounding"""
-TORQUE_FIT = 1e-7
-"""N m, 1: how closely polynomials follow torques and their bounds"""
 BOUND_INSTANT = 1e-13
 """s: accuracy of the instant at which a torque reaches its bound"""
 AT_ONCE = 1e-5

@@ -82,7 +82,7 @@ class Guard(Generic[E]):
         one_sided: whether it is yet to happen wherever it begins to be watched: a guard that starts
             beyond zero has just been there.
         slack: of a one-sided guard, how far beyond zero that may be; rounding of where it starts by
-            default.
+            default. Of one with no slack at all the event is no instant too early.
         accept: whether a zero that was found counts, a function of t, q, v.
         in_reach: whether there may be a zero in a step; looked at first.
         accuracy: what of each number is nothing, besides what is small against its size.
@@ -145,20 +145,19 @@ class Guards(Generic[E]):
 
     def __init__(self, guards: Sequence[Guard[E]]) -> None:
         self.guards = tuple(guards)
+        values = [(k, guard.value) for k, guard in enumerate(self.guards)]
         simple = [
-            (k, guard.value)
-            for k, guard in enumerate(self.guards)
-            if isinstance(guard.value, Coordinate)
+            (k, x.column, -1 if x.q_index is None else x.q_index, x.sign, x.level)
+            for k, x in values
+            if isinstance(x, Coordinate)
         ]
-        self._simple = np.array([k for k, _ in simple], dtype=np.intp)
-        others = {*range(len(self.guards))} - {k for k, _ in simple}
-        self._others = sorted(others)
-        self._columns = np.array([x.column for _, x in simple], dtype=np.intp)
-        self._signs = np.array([x.sign for _, x in simple])
-        self._levels = np.array([x.level for _, x in simple])
-        self._speeds = np.array([x.q_index is None for _, x in simple], dtype=bool)
-        indices = [x.q_index for _, x in simple if x.q_index is not None]
-        self._angles, self._indices = ~self._speeds, np.array(indices, dtype=np.intp)
+        self._others = [k for k, x in values if not isinstance(x, Coordinate)]
+        self._remember = False in [guard.one_sided for guard in self.guards]
+        table = np.array(simple, dtype=float).reshape(-1, 5).T
+        self._simple, self._columns, indices = table[:3].astype(np.intp)
+        self._signs, self._levels = table[3:]
+        self._speeds, self._angles = indices < 0, indices >= 0
+        self._indices = indices[self._angles]
 
     @property
     def unknown(self) -> GuardMemory:
@@ -177,29 +176,41 @@ class Guards(Generic[E]):
             v: velocity, shape (nv,).
             before: the guards that were watched until now, and what is remembered of them.
         """
-        sides, bands, sizes = self.unknown
-        known = {id(guard): k for k, guard in enumerate(before[0].guards)}
+        memory = sides, bands, sizes = self.unknown
+        known: dict[int, int] = {}
+        if self._remember:
+            known = {id(guard): k for k, guard in enumerate(before[0].guards)}
+        at = self._coordinates(q, v)
         for k, guard in enumerate(self.guards):
-            if (old := known.get(id(guard))) is not None:
-                sides[k], bands[k], sizes[k] = (part[old] for part in before[1])
-        for k, guard in enumerate(self.guards):
+            value = at.get(k)
             if guard.one_sided:
-                sides[k], bands[k] = -guard.direction, -1.0
+                sides[k] = -guard.direction
                 if guard.slack == 0.0:
                     continue
-                beyond = guard.direction * guard.at(t, q, v)
+                beyond = guard.direction * (guard.at(t, q, v) if value is None else value)
                 if guard.slack is not None:
                     bands[k] = guard.slack if abs(beyond) <= guard.slack else -1.0
                 elif beyond >= 0.0:
                     bands[k] = 2.0 * beyond + GUARD_ROUNDING
                 continue
-            value = guard.at(t, q, v)
+            if (old := known.get(id(guard))) is not None:
+                sides[k], bands[k], sizes[k] = (part[old] for part in before[1])
+            value = guard.at(t, q, v) if value is None else value
             if value == 0.0:
                 # The change has put it there, or the motion starts there: no zero to be found.
                 bands[k] = max(bands[k], 0.0)
             if abs(value) > bands[k]:
                 sides[k], bands[k] = np.sign(value), -1.0
-        return GuardMemory(sides, bands, sizes)
+        return memory
+
+    def _coordinates(self, q: Array, v: Array) -> dict[int, float]:
+        """Values of the guards that are coordinates, by their numbers."""
+        if not len(self._simple):
+            return {}
+        x = v[self._columns]
+        x[self._angles] = q[self._indices]
+        values = self._signs * (x - self._levels)
+        return dict(zip(self._simple.tolist(), values.tolist(), strict=True))
 
     def note(
         self, crossing: Crossing[E], memory: GuardMemory, t: float, q: Array, v: Array
@@ -207,7 +218,8 @@ class Guards(Generic[E]):
         """Remember how far from zero the guards are whose events are about to happen."""
         bands = memory.bands.copy()
         for k in crossing.passed:
-            bands[k] = 10 * abs(self.guards[k].at(t, q, v)) + GUARD_BAND * memory.sizes[k]
+            if not self.guards[k].one_sided:  # else it does not matter where it has been
+                bands[k] = 10 * abs(self.guards[k].at(t, q, v)) + GUARD_BAND * memory.sizes[k]
         return memory._replace(bands=bands)
 
     def locate(self, step: Step, memory: GuardMemory) -> tuple[Crossing[E] | None, GuardMemory]:
@@ -216,8 +228,8 @@ class Guards(Generic[E]):
             return None, memory
         sides, bands, sizes = (part.copy() for part in memory)
         curves: dict[int, _Curve] = {}
-        for k, powers in self._in_reach(step, sides, bands, sizes):
-            curves[k] = _Polynomial(powers)
+        for k, powers, hull in self._in_reach(step, sides, bands, sizes):
+            curves[k] = _Polynomial(powers, hull)
         for k in self._others:
             test = self.guards[k].in_reach
             if test is None or test(step):
@@ -254,7 +266,7 @@ class Guards(Generic[E]):
 
     def _in_reach(
         self, step: Step, sides: Array, bands: Array, sizes: Array
-    ) -> list[tuple[int, Array]]:
+    ) -> list[tuple[int, list[float], list[float]]]:
         """Coordinates that may come to their level in a step, and their polynomials.
 
         A polynomial stays between its coefficients in Bernstein's basis.
@@ -275,7 +287,11 @@ class Guards(Generic[E]):
         sizes[here] = np.abs(hull).max(axis=0)
         off = (sides[here] * hull).min(axis=0) > np.maximum(bands[here], 0.0)
         bands[here[off]] = -1.0
-        return [(int(here[k]), powers[:, k]) for k in np.flatnonzero(~off)]
+        if off.all():
+            return []
+        near = (~off).nonzero()[0]
+        polynomials = powers[::-1, near].T.tolist(), hull[:, near].T.tolist()
+        return [*zip(here[near].tolist(), *polynomials, strict=True)]
 
 
 class _Scan(NamedTuple):
@@ -339,7 +355,7 @@ def _scan(
             left, band = part, -1.0
         first_side = first_side or here
         if here * side < 0.0:
-            root = _root(curve, last, part, side)
+            root = _root(curve, last, part, side, past=guard.slack == 0.0)
             passages.append((root, here))
             state = _time(step, root)
             if guard.direction in (0, int(here)) and (
@@ -352,36 +368,48 @@ def _scan(
     return _Scan(passages, False, left, first_side)
 
 
-def _root(curve: _Curve, a: float, b: float, side: float) -> float:
-    """Zero of a guard between two parts of a step, by bisection and secants (Brent)."""
+def _root(curve: _Curve, a: float, b: float, side: float, *, past: bool) -> float:
+    """Zero of a guard between two parts of a step, by bisection and secants (Brent).
+
+    Where the guard is steep it is not at zero an instant before; ``past`` is the instant behind.
+    """
     # At the start of the bracket the guard may still be at the zero that it came from.
     if curve.value(a) * side <= 0.0:
         return a
-    if curve.value(b) == 0.0:
-        return b
-    return float(
-        scipy.optimize.brentq(curve.value, a, b, xtol=LAST_BITS, rtol=ROOT_SHARE, maxiter=1000)
+    root: float = scipy.optimize.brentq(
+        curve.value, a, b, xtol=LAST_BITS, rtol=ROOT_SHARE, maxiter=1000
     )
+    beyond = LAST_BITS
+    while past and root < b and curve.value(root) * side > 0.0:
+        root, beyond = min(root + beyond, b), 2.0 * beyond
+    return root
 
 
 class _Polynomial:
-    """A polynomial of the fifth order, from its coefficients in rising powers."""
+    """A polynomial of the fifth order.
 
-    def __init__(self, powers: Array) -> None:
-        self.size, self._falling = 0.0, powers[::-1].tolist()
+    Args:
+        powers: its coefficients in falling powers.
+        hull: those in Bernstein's basis; where they rise or fall, so does the polynomial.
+    """
+
+    def __init__(self, powers: list[float], hull: list[float]) -> None:
+        self.size, self._powers = 0.0, powers
+        self._monotone = hull in (sorted(hull), sorted(hull, reverse=True))
 
     def value(self, part: float) -> float:
         # Of six numbers Python's sums are several times as fast as NumPy's.
         x = 0.0
-        for c in self._falling:
+        for c in self._powers:
             x = x * part + c
         return x
 
     def nodes(self, end: float) -> Iterator[Node]:
-        falling = self._falling
-        for part in unit_roots(np.array([(5 - k) * c for k, c in enumerate(falling[:5])])):
-            if part < end:
-                yield part, self.value(part), 0.0
+        if not self._monotone:
+            slopes = np.arange(5.0, 0.0, -1.0) * self._powers[:5]
+            for part in unit_roots(slopes):
+                if part < end:
+                    yield part, self.value(part), 0.0
         yield end, self.value(end), 0.0
 
 

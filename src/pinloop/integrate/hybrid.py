@@ -176,7 +176,8 @@ class HybridIntegrator(Generic[M, E]):
         """
         t, unknown = self._start, self._system.guards(mode).unknown
         state = HybridState(t, q, v, v, mode, 0.0, StepMemory(), unknown)
-        state = self._settled(state, Change(mode, q, v, begins=True), None)
+        state = self._settled(state, Change(mode, q, v, begins=True))
+        state = state._replace(passed=-np.inf)  # nothing that is due has happened yet
         state = self._happen(state, self._system.due(state, begun=True), None)
         return state._replace(h=self._stepper.first_step(state.v, state.a, self._until - t))
 
@@ -245,13 +246,13 @@ class HybridIntegrator(Generic[M, E]):
         yet; that is the second thing returned.
         """
         stepper, guard, root = self._stepper, crossing.guards[0], crossing.t
-        flow = self._system.flow(state.mode).to_event
+        flow = self._system.flow(state.mode)
         start = step.q0, step.v0, step.a0
         best: Step | None = None
         least = np.inf
         for _ in range(_CORRECTIONS):
             if best and abs(root - best.t1) <= STEP_INSTANT * (best.t1 - best.t0):
-                taken = stepper.prolonged(flow, best, root)
+                taken = stepper.prolonged(state.memory.flow(flow), best, root)
             elif stepper.method.step is not None:
                 taken, _ = stepper.fixed(flow, state.memory, step.t0, root, start)
             else:
@@ -264,8 +265,10 @@ class HybridIntegrator(Generic[M, E]):
             if best is not None and abs(value) >= 0.5 * least:
                 break
             best, least = taken, abs(value)
+            if least <= guard.enough:
+                break
             root -= _correction(guard, value, root, step)
-            if least <= guard.enough or root == taken.t1 or not step.t0 < root < step.t1:
+            if root == taken.t1 or not step.t0 < root < step.t1:
                 break
         assert best is not None
         return best, True
@@ -277,39 +280,37 @@ class HybridIntegrator(Generic[M, E]):
     ) -> HybridState[M]:
         """The state after all that happens at an instant, and all that follows from it at once."""
         system = self._system
+        if events and crossing is not None:
+            watched = system.guards(state.mode).note(crossing, state.watched, *state[:3])
+            state = state._replace(watched=watched)
         while events:
             change = system.handle(state, events)
-            recent = self._without_chatter(state, change.names)
-            state = state._replace(passed=state.t, recent=recent, ended=change.ended)
-            state = self._settled(state, change, crossing)
+            state = self._settled(state, change)
             if state.ended:
                 break
-            events, crossing = system.due(state, begun=change.begins), None
+            events = system.due(state, begun=change.begins)
         return state
 
-    def _settled(
-        self, state: HybridState[M], change: Change[M], crossing: Crossing[E] | None
-    ) -> HybridState[M]:
+    def _settled(self, state: HybridState[M], change: Change[M]) -> HybridState[M]:
         """The state that a change leads to, seen by the guards of its mode."""
-        system, (t, q, v, *_), watched = self._system, state, state.watched
-        old, new = system.guards(state.mode), system.guards(change.mode)
-        if crossing is not None:
-            watched = old.note(crossing, watched, t, q, v)
-        state = state._replace(mode=change.mode)
+        system, (t, q, v, a, mode, h, memory, watched, *_) = self._system, state
+        old, new = system.guards(mode), system.guards(change.mode)
         if change.begins:
             q, v = change.q, change.v
-            a, memory = self._stepper.begin(system.flow(change.mode), state.memory, t, q, v)
-            state = state._replace(q=q, v=v, a=a, memory=memory)
+            a, memory = self._stepper.begin(system.flow(change.mode), memory, t, q, v)
+        watched, recent = new.look(t, q, v, (old, watched)), self._without_chatter(state, change)
+        state = HybridState(t, q, v, a, change.mode, h, memory, watched, t, recent, change.ended)
+        if change.begins:
             system.record(state, None)
-        return state._replace(watched=new.look(t, q, v, (old, watched)))
+        return state
 
     def _without_chatter(
-        self, state: HybridState[M], names: Sequence[str]
+        self, state: HybridState[M], change: Change[M]
     ) -> tuple[tuple[float, str], ...]:
         """What has happened lately, with what happens now."""
         t, chatter = state.t, self._chatter
         before = [entry for entry in state.recent if t - entry[0] <= chatter.window]
-        recent = (*before, *((t, name) for name in names))
+        recent = (*before, *[(t, name) for name in change.names])
         if len(recent) > chatter.most:
             raise StepFailed(chatter.describe(recent), "chatter")
         return recent

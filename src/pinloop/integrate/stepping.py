@@ -7,7 +7,7 @@ between steps (events, modes) is not known here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -83,11 +83,6 @@ class Flow:
     branch: Callable[[float, Array, Array], Flow] | None = None
     loss: Callable[[Step, Array, Array | None], object | None] | None = None
     decay: Callable[[float, Array, Array], Decay] | None = None
-
-    @property
-    def to_event(self) -> Flow:
-        """The flow of steps that must end where something happens, however regular that is."""
-        return self if self.regularity is None else replace(self, regularity=None)
 
 
 class StepMemory(NamedTuple):

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.safety.stopping.crossing`: steps that end where something happens."""
+"""Tests of `pinloop.integrate.Stepper`: steps that go on for an instant, in stops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 import pinloop as pl
 from pinloop.integrate import StepMemory
-from pinloop.safety.stopping.crossing import prolonged
 from pinloop.safety.stopping.simulation import StopSimulation
 
 from ...states import URDF
@@ -45,30 +44,30 @@ def test_an_instant_more_is_as_good_as_the_step_taken_again(
     """States, ways and accelerations are those that the method gives; speeds change at all."""
     seen = 0
     for simulation in simulations(monkeypatch):
-        pairs = zip(simulation.states, simulation.states[1:], strict=False)
-        moving = [(a, b) for a, b in pairs if b.t > a.t and (a.v.any() or b.v.any())]
-        for kept, behind in moving[::4]:
-            simulation.phase = simulation.phases[kept.phase]
-            simulation.equations.enter(simulation.phase)
-            flow = replace(
-                simulation.flow, manifold=simulation.group.in_mode(simulation.phase.mode)
-            )
+        run = simulation.recording.states()
+        phases = simulation.phases
+        moving = np.flatnonzero((np.diff(run.t) > 0.0) & (run.v[:-1].any(1) | run.v[1:].any(1)))
+        for k in moving[::4].tolist():
+            phase = phases[run.mode[k]]
+            simulation.phase = phase
+            simulation.equations.enter(phase)
+            manifold = simulation.group.in_mode(phase.mode)
+            flow = replace(simulation.flow(phase), manifold=manifold)
             simulation.projector = None  # a correction of the loops is larger than an instant
-            h = behind.t - kept.t
-            start = kept.q, kept.v, kept.a
-            memory = StepMemory()
-            step, _ = simulation.stepper.fixed(flow, memory, kept.t, kept.t + h, start)
+            t, h = run.t[k], run.t[k + 1] - run.t[k]
+            start = run.q[k], run.v[k], run.a[k]
+            step, _ = simulation.stepper.fixed(flow, StepMemory(), t, t + h, start)
             end = step.t1 + part * h
-            again, _ = simulation.stepper.fixed(flow, memory, kept.t, end, start)
-            more = prolonged(flow, simulation.equations, step, end)
-            assert (more.t0, more.t1) == (kept.t, end)
+            again, _ = simulation.stepper.fixed(flow, StepMemory(), t, end, start)
+            more = simulation.stepper.prolonged(flow, step, end)
+            assert (more.t0, more.t1) == (t, end)
             for name in ("q0", "v0", "a0"):
                 np.testing.assert_array_equal(getattr(more, name), getattr(step, name))
             for name in ("psi", "q1", "v1", "a1"):
                 given, expected = getattr(more, name), getattr(again, name)
                 size = max(1.0, float(np.abs(expected).max()))
                 np.testing.assert_allclose(given, expected, rtol=0, atol=3e-13 * size)
-            assert np.all(more.v1[simulation.phase.stuck] == 0.0)
+            assert np.all(more.v1[phase.stuck] == 0.0)
             change = abs(part) * h * np.abs(step.a1).max()
             seen += bool(np.abs(more.v1 - step.v1).max() > 0.5 * change > 1e-12)
     assert seen > 5

@@ -65,6 +65,27 @@ def test_a_hoist_that_its_brake_does_not_hold_rests_on_its_end_stop() -> None:
     assert away.run.q.max() == pytest.approx(1.0 / (3 * G), rel=1e-8)
 
 
+@pytest.mark.parametrize("part", [1e-2, 1e-4])
+@pytest.mark.parametrize("end", ["upper", "lower"])
+def test_an_end_stop_that_is_passed_for_a_hundredth_of_a_step_is_hit(part: float, end: str) -> None:
+    """Thrown to just beyond its end stop: it is hit on the way up, although steps end below it."""
+    step, top, way = 0.4, 1.0, 1.0 if end == "upper" else -1.0
+    half = 0.5 * part * step
+    height = 0.5 * G * (top**2 - half**2)
+    free = on_axis(kind="none")
+    reach = (-99.0, height) if end == "upper" else (-height, 99.0)
+    result = stop(
+        between(slider(2.0, way * UP), axis=reach), way * G * top, free, limits="end stop",
+        until=1.5, method=pl.MuntheKaas(largest=step),
+    )  # fmt: skip
+    (hit,) = result.run.transitions
+    assert hit.t == pytest.approx(top - half, abs=1e-9)
+    assert result.joints["axis"].impulse == pytest.approx(2.0 * G * half, rel=1e-6)
+    # From there it falls from rest.
+    fallen = 0.5 * G * (1.5 - hit.t) ** 2
+    assert result.run.q[-1, 0] == pytest.approx(way * (height - fallen), abs=1e-9)
+
+
 def test_a_drive_holds_a_load_that_hangs_from_below_its_upper_end_stop() -> None:
     """An end stop only pushes down: until its power goes the drive carries the load."""
     machine = between(slider(2.0, UP), axis=(-9.0, 0.0))

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from ...boundary.values import stored_fields
 from ...dynamics import EquationsOfMotion
-from ...integrate import MuntheKaas, Step, hermite, slope_powers, value_powers
+from ...integrate import TURN, MuntheKaas, Step, hermite, slope_powers, value_powers
 from ...model.mechanism import Mechanism
 from ...simulation.limits import JointEnd
 from ...simulation.modes import RobotManifold
 from ...simulation.trajectory import Trajectory
-from .crossing import TURN
 from .phase import Phase
 from .plan import BrakeTimes, Plan
 from .prepared_robot import Drivetrain

@@ -1,13 +1,16 @@
-"""A phase of a stop: who sticks, follows or slides, and what pins those that do not slide."""
+"""A phase of a stop: who sticks, follows or slides, what pins the others, and what may happen."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...dynamics.stick_slip import Contacts
+from ...integrate import Coordinate, Guard
 from ...simulation.modes import Mode
 from .prepared_robot import Drivetrain, Sliding
 from .reference import Piece, rates_at
@@ -15,11 +18,14 @@ from .reference import Piece, rates_at
 __all__ = [
     "RELEASE",
     "Phase",
+    "PhaseEvent",
+    "Watched",
     "breakaway_directions",
     "gear_contacts",
     "in_the_way",
     "motor_bounds",
     "pinned_bounds",
+    "watched_joints",
 ]
 
 Array = NDArray[np.float64]
@@ -166,3 +172,76 @@ def gear_contacts(
         (inertia * train.gain(-np.ones_like(direction), direction))[columns],
         (inertia * train.gain(np.ones_like(direction), direction))[columns],
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """A coordinate that is watched: ``sign (x - level(t))`` is positive until something happens.
+
+    Args:
+        column: velocity coordinate.
+        q_index: its coordinate in q, if the angle is watched; None for the speed.
+        sign: see above.
+        level: value at which something happens, or a function of time.
+        name: what happens then.
+    """
+
+    column: int
+    q_index: int | None
+    sign: float
+    level: float | Callable[[float], float]
+    name: str
+
+    def at(self, t: float) -> float:
+        """The level at a time."""
+        return self.level if isinstance(self.level, float) else self.level(t)
+
+    def guard(self, band: float) -> Guard[PhaseEvent]:
+        """Where it happens; within the band, a speed or an angle, it starts at its level."""
+        value: Callable[[float, Array, Array], float]
+        if isinstance(self.level, float):
+            value = Coordinate(self.column, self.q_index, self.sign, self.level)
+        else:
+
+            def value(t: float, q: Array, v: Array) -> float:
+                return float(self.sign * (v[self.column] - self.at(t)))
+
+        return Guard(self, value, -1, one_sided=True, slack=band, enough=1e-3 * band)
+
+
+PhaseEvent = Watched | Literal["bound passed", "time", "touch"]
+"""What ends a phase: a coordinate at its level; what pins another, or turns a gear, at its bound;
+instants of the plan; end stops at which joints start."""
+
+
+def watched_joints(phase: Phase, train: Drivetrain, band: float) -> list[Watched]:
+    """What may happen to the joints in a phase besides coming loose or hitting a tooth.
+
+    Args:
+        phase: the phase.
+        train: names of the joints, and which have friction or losses.
+        band: speeds that count as zero.
+    """
+    piece, watched = phase.piece, []
+    for column in (~phase.pinned).nonzero()[0].tolist():
+        way, drive_sign = (
+            phase.sliding.direction[column],
+            phase.sliding.saturated_drive_sign[column],
+        )
+        name = train.names[column]
+        if way:
+            watched.append(Watched(column, None, way, 0.0, f"{name} comes to rest"))
+        if drive_sign:
+            level = _speed_of(piece, column)
+            watched.append(Watched(column, None, -drive_sign, level, f"{name} meets its drive"))
+    # Friction and losses of what follows its drive turn round with it.
+    for column in (phase.follow & piece.may_reverse & train.dry).nonzero()[0].tolist():
+        for way in (-1.0, 1.0):
+            if phase.sliding.direction[column] != -way:
+                name = f"{train.names[column]} turns round"
+                watched.append(Watched(column, None, way, -2.0 * way * band, name))
+    return watched
+
+
+def _speed_of(piece: Piece, column: int) -> Callable[[float], float]:
+    return lambda t: float(piece.v(t)[column])

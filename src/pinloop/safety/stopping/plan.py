@@ -320,7 +320,6 @@ class PendingInstants:
         breaks: instants at which something changes by itself, in order [s].
         reference_ends: when the last piece of the reference begins, in which all stand if they are
             to [s].
-        done: time up to which everything has happened [s].
     """
 
     def __init__(self, plan: Plan, train: Drivetrain) -> None:
@@ -330,7 +329,6 @@ class PendingInstants:
         self._at_once = not plan.category.controlled
         self.brake_times: BrakeTimes = plan.brake_times
         self.reference_ends = plan.reference.starts[-1]
-        self.done = -1.0
         self.breaks = self._all_breaks()
 
     def _all_breaks(self) -> list[float]:
@@ -340,35 +338,42 @@ class PendingInstants:
             instants.add(self.brake_times.command)
         return sorted(instant for instant in instants if np.isfinite(instant))
 
-    def passed(self, t: float) -> list[tuple[float, str]]:
-        """What has come without changing anything, and has not been said."""
+    def passed(self, since: float, t: float) -> list[tuple[float, str]]:
+        """What has come without changing anything between two times."""
         command = self.brake_times.command
-        return [(command, "command")] if self._at_once and self.done < command <= t else []
+        return [(command, "command")] if self._at_once and since < command <= t else []
 
-    def due(self, t: float) -> list[float]:
-        """Instants that have come and have not been dealt with."""
-        return [instant for instant in self.breaks if self.done < instant <= t]
+    def due(self, since: float, t: float) -> list[float]:
+        """Instants that have come between two times."""
+        return [instant for instant in self.breaks if since < instant <= t]
 
     def waiting(self, t: float) -> bool:
         """Whether something is still to come after ``t``."""
-        later = any(instant > t for instant in self.breaks)
-        return later or (self._brakes_follow and not np.isfinite(self.brake_times.brake))
+        return self.brakes_wait or any(instant > t for instant in self.breaks)
 
-    def brakes_due(self, t: float, *, stand: bool) -> list[str]:
-        """Command the brakes of a controlled stop, if it is time; says why.
+    @property
+    def brakes_wait(self) -> bool:
+        """Whether brakes are to be commanded at an instant that is not known yet."""
+        return self._brakes_follow and self.brake_times.brake == np.inf
+
+    def brakes_due(self, t: float, *, stand: bool) -> str:
+        """Why the brakes of a controlled stop are to be commanded now; empty if they are not.
 
         ``stand``: whether the drives have brought all to rest.
         """
-        if not self._brakes_follow or np.isfinite(self.brake_times.brake):
-            return []
+        if not self.brakes_wait:
+            return ""
+        if self._limit <= t:
+            return "time limit"
+        return "drives stand" if stand and self._plan.category.brakes_at_rest else ""
+
+    def command_brakes(self, t: float) -> None:
+        """Command the brakes of a controlled stop, and cut the power when they hold or at once."""
         late = self._limit <= t
-        if not late and not (stand and self._plan.category.brakes_at_rest):
-            return []
         full = (t + self._train.delay + self._train.rise)[self._train.has_brake].max(initial=t)
         off = t + self._plan.chain.drive_off if late else float(full)
         self.brake_times = replace(self.brake_times, brake=t, off=off)
         self.breaks = self._all_breaks()
-        return ["time limit" if late else "drives stand"]
 
     def named(self, due: list[float]) -> list[str]:
         """What happens at some instants."""

@@ -241,13 +241,14 @@ def make_result(simulation: StopSimulation, system: ModalSystem, stands: bool) -
 
     ``stands``: whether all stand.
     """
-    equations, last = simulation.equations, simulation.states[-1]
+    equations, last = simulation.equations, simulation.last
+    assert last is not None
     held = check_holding(equations, simulation.phases[-1], last.t, last.q, stands=stands)
     outcome: Outcome = "stopped" if stands and held.all_held else "time-out"
     if not held.all_held:
         outcome = "does not hold"
     history = simulation.history(system, outcome)
-    loads = measure_loads(history, equations, [state.solved for state in simulation.states])
+    loads = measure_loads(history, equations, simulation.solved)
     return StopResult(
         robot=history.robot,
         brakes=history.train.brakes,

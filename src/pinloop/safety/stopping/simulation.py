@@ -1,8 +1,7 @@
 """The course of a stop: phases one after another, until all are at rest and held, or time is up.
 
-The only loop over the time of a stop; its steps are those of `stepping`. Between the steps all
-joints that may stick or slide are decided together, which the events of `simulate`, one mode
-change each, cannot do.
+In a phase the same joints stick, follow their drives, or slide. Where one ends, all joints are
+decided together, whatever ends it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,22 @@ from ...boundary.marks import NotNegative
 from ...dynamics import EquationsOfMotion
 from ...dynamics.stiffness import MANY, crawl_message
 from ...errors import PinloopError, PinloopWarning
-from ...integrate import Flow, MuntheKaas, Step, StepFailed, StepMemory, Stepper
+from ...integrate import (
+    TURN,
+    Ahead,
+    Change,
+    Chatter,
+    EveryStep,
+    Flow,
+    Guard,
+    Guards,
+    HybridIntegrator,
+    HybridState,
+    MuntheKaas,
+    Step,
+    StepFailed,
+    Stepper,
+)
 from ...model.workspace import create_data
 from ...simulation.accuracy import SpeedLoss, VelocityShift, speed_loss
 from ...simulation.initial_state import obstacle
@@ -31,58 +45,29 @@ from ...simulation.stabilization import Projection, Projector
 from ...simulation.trajectory import Trajectory
 from ...simulation.transitions import Transition
 from ...tolerances import HELD_ACCELERATION, SIGNAL_SPEED
-from .crossing import (
-    Crossing,
-    Watched,
-    WatchedCoordinates,
-    first_crossing,
-    shortened,
-    watched_joints,
-)
 from .history import StopHistory
-from .phase import Phase, in_the_way
+from .phase import Phase, PhaseEvent, Watched, in_the_way, watched_joints
 from .plan import PendingInstants, Plan
 from .prepared_robot import Drivetrain
 from .stick_slip import PhaseStart, decide_phase
-from .stop_equations import CHATTER, INSTANT, Solved, StopEquations, StopTorque, explained
+from .stop_equations import (
+    CHATTER,
+    INSTANT,
+    Solved,
+    StopEquations,
+    StopTorque,
+    chatter_message,
+    explained,
+)
 from .teeth import Teeth, impact
 
 __all__ = ["Standstill", "StopSimulation", "Trial"]
 
 Array = NDArray[np.float64]
-State = tuple[Array, Array, Array]
-"""Configuration, velocity, acceleration."""
+State = HybridState[Phase]
 
 _LOOK = 500
 """So often, in states, it is asked whether a stop crawls."""
-
-
-@dataclass(frozen=True, eq=False)
-class StoredState:
-    """A state, and the phase that it is in.
-
-    Args:
-        t: time [s].
-        q: configuration, shape (nq,).
-        v: velocity, shape (nv,).
-        a: acceleration, shape (nv,).
-        psi: step in the algebra that leads to it, shape (nv,).
-        phase: number of the phase.
-        solved: solution of the equations there; None if it was not at hand.
-    """
-
-    t: float
-    q: Array
-    v: Array
-    a: Array
-    psi: Array
-    phase: int
-    solved: Solved | None = None
-
-    @property
-    def state(self) -> tuple[float, Array, Array]:
-        """Time, configuration, velocity."""
-        return self.t, self.q, self.v
 
 
 @public
@@ -114,7 +99,7 @@ class Trial:
 
 
 class StopSimulation:
-    """A stop, from the signal on.
+    """A stop, from the signal on, which a `HybridIntegrator` steps.
 
     Args:
         equations: equations of the robot with its loops, without forces.
@@ -137,123 +122,142 @@ class StopSimulation:
         ends: Sequence[JointEnd] = (),
         trial: Trial | None = None,
     ) -> None:
-        self.robot, self.train, self.plan = equations.robot, train, plan
+        self.robot = robot = equations.robot
+        self.train, self.plan = train, plan
         self.clock, self.standstill = PendingInstants(plan, train), standstill
         self.equations = StopEquations(equations, train)
+        self.group = RobotManifold(robot)
         rows = equations.rows
-        self.group = RobotManifold(self.robot)
         self.projector = Projector(equations, Projection(), self.group) if rows else None
-        self.stepper = Stepper(method, np.where(self.robot.is_translation, self.robot.length, 1.0))
-        self.memory = StepMemory()
+        self.stepper = Stepper(method, np.where(robot.is_translation, robot.length, 1.0))
         # Whether a step ends beside a bifurcation is not looked at: stops may end in flat poses.
-        self.flow = Flow(self.equations.acceleration, self.group, self._project, loss=self._loss)
-        self.states: list[StoredState] = []
+        self._flow = Flow(self.equations.acceleration, self.group, self._project, loss=self._loss)
+        self._guards: dict[Phase, Guards[PhaseEvent]] = {}
+        self.recording = EveryStep(robot.nq, robot.nv)
+        self.solved: list[Solved | None] = []  # solutions of the equations at the stored states
+        self.last: State | None = None
         self.phases: list[Phase] = []
         self.transitions: list[Transition] = []
         self.log: list[tuple[float, str]] = []
-        self.missed: list[float] = []  # instants at which nothing had come loose yet
         self.refuted: frozenset[int] = frozenset()  # see `PhaseStart`
         self.teeth = Teeth(train, ends)
+        self._touching: list[str] | None = None  # end stops that joints run into from the start on
         self.stands_since: float | None = None
         self.crawls = ""  # what damping makes steps so short, if any
         self.tiny = 0.0
         self.simple = train.single
-        self._trial, self._over = trial, False
-        model = self.robot.model
+        self._trial, self._over, self._at_rest = trial, False, False
+        model = robot.model
         self.data = create_data(model)
         kinds = pin.FrameType.JOINT, pin.FrameType.OP_FRAME
         self.points = [k for k, frame in enumerate(model.frames) if frame.type in kinds]
 
     def go(self, q: Array, v: Array, until: float) -> bool:
         """Run from the signal on; says whether all stand."""
+        chatter = Chatter(INSTANT, CHATTER, chatter_message)
+        integrator = HybridIntegrator(self, self.stepper, (0.0, until), chatter)
+        self._until = until
+        self.tiny = SIGNAL_SPEED * max(1.0, float(np.abs(v).max(initial=0.0)))
         try:
-            return self._run(q, v, until)
+            phase, q, v = self._decided(0.0, q, v, ("signal",))
+            hit = self.teeth.touch(q, v, self.tiny)
+            if hit or self.teeth.blocked.any():
+                self._touching = hit
+            end = integrator.run(integrator.begin(q, v, phase))
+            return self._at_rest or (not self._over and self._stands(end))
         except StepFailed as failure:
             regular = 1.0 if self.projector is None else self.projector.regularity
-            last = self.states[-1].state if self.states else None
+            last = None if self.last is None else self.last[:3]
             raise explained(failure, self.equations, self.stepper.method, regular, last) from None
 
-    def _run(self, q: Array, v: Array, until: float) -> bool:
-        t = 0.0
-        self.tiny = SIGNAL_SPEED * max(1.0, float(np.abs(v).max(initial=0.0)))
-        q, v, a = self._begin(t, q, v, ("signal",))
-        hit = self.teeth.touch(q, v, self.tiny)
-        if hit or self.teeth.blocked.any():
-            q, v, a = self._begin(t, q, self._hit(t, q, v, ", ".join(hit)), tuple(hit))
-        h = self.stepper.first_step(v, a, until)
-        while t < until and not self._over:
-            changed = self._timed(t, q, v)
-            if changed is not None:
-                q, v, a = changed
-                continue
-            if self._stands(t, q, v, a):
-                return True
-            end = min([until, *(instant for instant in self.clock.breaks if instant > t)])
-            if self._rests(v, a):
-                t = end  # nothing moves before something changes
-                self._store(t, q, v, a, np.zeros(self.robot.nv))
-                continue
-            self._look_for_stiffness(t, q, v, h, until - t)
-            t, q, v, a, h = self._step(t, h, end, (q, v, a))
-        return self._stands(t, q, v, a)
+    # -- what the loop over time asks for -------------------------------------------------------
+
+    def flow(self, mode: Phase) -> Flow:
+        """See `HybridSystem`; the motion of the phase that was entered last."""
+        return self._flow
+
+    def guards(self, mode: Phase) -> Guards[PhaseEvent]:
+        """See `HybridSystem`."""
+        return self._guards[mode]
+
+    def ahead(self, state: State) -> Ahead | None:
+        """See `HybridSystem`."""
+        t, _, v, a = state[:4]
+        self._at_rest = self._at_rest or self._stands(state)
+        if self._over or self._at_rest:
+            return None
+        end = min([instant for instant in self.clock.breaks if instant > t], default=np.inf)
+        if self._rests(v, a):
+            return Ahead(end, rests=True)
+        self._look_for_stiffness(state)
+        self.equations.forget()
+        longest = self.train.longest_step(v, a)
+        if self._trial is not None and t >= self.clock.brake_times.command:
+            longest = min(longest, self._trial.longest)
+        return Ahead(end, longest)
+
+    def due(self, state: State, *, begun: bool) -> list[PhaseEvent]:
+        """See `HybridSystem`."""
+        t, passed, clock = state.t, state.passed, self.clock
+        due: list[PhaseEvent] = []
+        if self._touching is not None:
+            due.append("touch")
+        if clock.due(passed, t) or clock.passed(passed, t) or self._brakes_due(state):
+            due.append("time")
+        return due
+
+    def handle(self, state: State, events: Sequence[PhaseEvent]) -> Change[Phase]:
+        """See `HybridSystem`; all joints are decided together, whatever happens to one of them."""
+        t, q, v = state[:3]
+        names, changes = [], False
+        breaking: dict[int, int] = {}
+        reversing: dict[int, int] = {}
+        if "bound passed" in events:
+            breaking = self.equations.breaking_away(t, q, v)
+            reversing = self.equations.reversing_gears(t, q, v)
+            names += [f"{self.train.names[k]} comes loose" for k in breaking]
+            names += [f"power turns round in the gear of {self.train.names[k]}" for k in reversing]
+        v = v.copy()
+        # Where a drive is at rest a joint meets it when it comes to rest.
+        reached = {x.column: x for x in reversed(events) if isinstance(x, Watched)}.values()
+        for joint in reached:
+            if joint.q_index is None and not self.phase.follow[joint.column]:
+                v[joint.column] = joint.at(t)  # else it is where its drive is
+                if t == self.phase.sliding.start:
+                    self.refuted |= {joint.column}
+        hit = [joint for joint in reached if joint.q_index is not None]
+        if hit:
+            names_hit = ", ".join(joint.name for joint in hit)
+            v = self._hit(t, q, v, names_hit, self.teeth.hit(hit, t, q))
+        names += [joint.name for joint in reached]
+        if self._touching is not None:
+            names += self._touching
+            v, self._touching, changes = self._hit(t, q, v, ", ".join(names)), None, True
+        if "time" in events:
+            named, due = self._come(state)
+            names += named
+            if named or due:
+                v, changes = self._engage_teeth(t, q, v), True
+            elif len(events) == 1:
+                return Change(state.mode, q, v, begins=False)
+        if not (names or changes):
+            # By a little: the next step finds the instant.
+            return Change(state.mode, q, v, begins=False, names=("",))
+        phase, q, v = self._decided(t, q, v, tuple(names), breaking, reversing)
+        return Change(phase, q, v, begins=True, names=tuple(names))
+
+    def record(self, state: State, step: Step | None) -> None:
+        """See `HybridSystem`."""
+        t, q, v, a = state[:4]
+        last = self.equations.last
+        self.solved.append(last if last is not None and last.a is a else None)
+        self.recording.add(t, q, v, a, len(self.phases) - 1, None if step is None else step.psi)
+        self.last = state
+        if step is not None:
+            self._look_for_motion(step)
+            self._over = self._trial is not None and self._trial.enough(step)
 
     # -- steps ------------------------------------------------------------------------------
-
-    def _step(
-        self, t: float, h: float, end: float, state: State
-    ) -> tuple[float, Array, Array, Array, float]:
-        """One step, cut short where something happens in it."""
-        equations = self.equations
-        equations.forget()
-        if (fixed := self.stepper.method.step) is not None:
-            end = min(t + fixed, end)
-            step, h_next = self.stepper.fixed(self.flow, self.memory, t, end, state)[0], fixed
-        else:
-            longest = self.train.longest_step(state[1], state[2])
-            if self._trial is not None and t >= self.clock.brake_times.command:
-                longest = min(longest, self._trial.longest)
-            step, h_next, self.memory = self.stepper.controlled(
-                self.flow, self.memory, t, min(h, longest), end, state
-            )
-        violation = equations.bound_violation(between=1.0)
-        crossing = first_crossing(step, self.watched, equations, violation, self.tiny)
-        if crossing is None:
-            self._store_step(step)
-            return step.t1, step.q1, step.v1, step.a1, h_next
-        if crossing.t > t:
-            step, reached = self._shortened(step, crossing)
-            self._store_step(step)
-            if not reached:
-                return step.t1, step.q1, step.v1, step.a1, h_next
-            t, state = step.t1, (step.q1, step.v1, step.a1)
-        if crossing.watched is None:
-            return (t, *self._end_phase(t, state), h_next)
-        return (t, *self._pass(t, state[0], state[1].copy(), crossing.watched), h_next)
-
-    def _end_phase(self, t: float, state: State) -> State:
-        """What is pinned comes loose, or power turns round in gears; the state after it."""
-        q, v, _ = state
-        breaking, reversing = (
-            self.equations.breaking_away(t, q, v),
-            self.equations.reversing_gears(t, q, v),
-        )
-        names = [f"{self.train.names[k]} comes loose" for k in breaking]
-        names += [f"power turns round in the gear of {self.train.names[k]}" for k in reversing]
-        if names:
-            return self._begin(t, q, v, tuple(names), breaking, reversing)
-        self.missed.append(t)  # by a little: the next step finds the instant
-        self._look_for_chatter(t)
-        return state
-
-    def _pass(self, t: float, q: Array, v: Array, joint: Watched) -> State:
-        """A speed or an angle passes the level at which it is watched; the state after it."""
-        if joint.q_index is not None:
-            v = self._hit(t, q, v, joint.name, self.teeth.hit(joint, t, q))
-        elif not self.phase.follow[joint.column]:  # else it is where its drive is
-            v[joint.column] = joint.at(t)
-            if t == self.phase.sliding.start:
-                self.refuted |= {joint.column}
-        return self._begin(t, q, v, (joint.name,))
 
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         """On the manifold, with what is pinned exactly where it belongs."""
@@ -261,10 +265,6 @@ class StopSimulation:
         if self.projector is None:
             return q, v, False
         return self.projector.apply(t, q, v)
-
-    def _shortened(self, step: Step, crossing: Crossing) -> tuple[Step, bool]:
-        """The step taken again to where something happens, and whether it gets there."""
-        return shortened(self.stepper, self.flow, self.equations, step, crossing, self.tiny)
 
     def _loss(self, step: Step, before: Array, tolerance: Array | None) -> SpeedLoss | None:
         """Why the projection at the end of a step takes more than its error, if it does."""
@@ -282,9 +282,38 @@ class StopSimulation:
         if loss is not None:
             raise StepFailed(f"{loss} at t = {t:.6g} s", "speed taken")
 
+    def _bound_in_reach(self, step: Step) -> bool:
+        """Whether what the phase rests on may end in a step, from what its stages have seen."""
+        if self.equations.bound_violation(between=1.0) > 0.0:
+            return True
+        return float(np.abs(step.polynomial).sum()) > TURN
+
     # -- what happens -----------------------------------------------------------------------
 
-    def _begin(
+    def _brakes_due(self, state: State) -> str:
+        """Why brakes are commanded at a state, see `PendingInstants`."""
+        if not self.clock.brakes_wait:
+            return ""
+        t, v, reference = state.t, state.v, self.plan.reference
+        stand = t >= self.clock.reference_ends and not v[reference.follows].any()
+        return self.clock.brakes_due(t, stand=stand)
+
+    def _come(self, state: State) -> tuple[list[str], list[float]]:
+        """The instants that have come at a state, by their names, and those that change anything.
+
+        Brakes are commanded if it is time for that.
+        """
+        t, clock, names = state.t, self.clock, []
+        if why := self._brakes_due(state):
+            clock.command_brakes(t)
+            names.append(why)
+        due = clock.due(state.passed, t)
+        self.log += clock.passed(state.passed, t)
+        if t == 0.0 and not self.train.teeth.any():
+            due = []  # the first phase has begun with all that
+        return [*names, *clock.named(due)], due
+
+    def _decided(
         self,
         t: float,
         q: Array,
@@ -292,11 +321,10 @@ class StopSimulation:
         events: tuple[str, ...],
         breaking_away: Mapping[int, int] = MappingProxyType({}),
         reversing_gears: Mapping[int, int] = MappingProxyType({}),
-    ) -> State:
-        """Let a phase begin: solve_stick_slip all joints; returns the state in it."""
+    ) -> tuple[Phase, Array, Array]:
+        """The phase that begins: all joints are decided together; and the state in it."""
         self.log += [(t, name) for name in events]
-        self._look_for_chatter(t)
-        if not self.phases or t > self.phases[-1].sliding.start:
+        if not self.phases or t > self.phase.sliding.start:
             self.refuted = frozenset()
         piece = self.plan.reference.at(t)
         drives, v = self._drives(t), v.copy()
@@ -308,8 +336,6 @@ class StopSimulation:
         v[may_rest & (np.abs(v) <= self.tiny)] = 0.0
         v[met] = level[met]
         ramp, slope = self.clock.brake_times.ramp(self.train, t)
-        off = t >= self.clock.brake_times.off
-        limited = self._limited(t)
         now = PhaseStart(
             t,
             q,
@@ -318,44 +344,48 @@ class StopSimulation:
             slope,
             piece,
             drives,
-            limited,
-            off,
+            self._limited(t),
+            t >= self.clock.brake_times.off,
             blocked,
             breaking_away,
             reversing_gears,
             self.refuted,
         )
-        self.phase = decide_phase(self.equations, now)
-        self.teeth.leave(self.phase.stuck)
-        self.equations.enter(self.phase)
-        self.phases.append(self.phase)
-        self.flow = replace(self.flow, manifold=self.group.in_mode(self.phase.mode))
-        self.memory = self.memory.in_new_mode
-        watched = watched_joints(self.phase, self.train, self.tiny)
-        self.watched = WatchedCoordinates([*watched, *self.teeth.watched(self.phase.stuck)])
-        if self.projector is not None:
-            self.projector.lock(self.phase.pinned)
+        phase = decide_phase(self.equations, now)
+        self._enter(phase)
         before = v
         q, v, _ = self._project(t, q, v)
         self._require_kept(t, q, before, v)
-        a = self.equations.acceleration(t, q, v)
-        self._store(t, q, v, a, 0.0 * v)
-        return q, v, a
+        return phase, q, v
 
-    def _timed(self, t: float, q: Array, v: Array) -> State | None:
-        """Let begin what begins at this instant; the state after it, None if nothing does."""
-        clock = self.clock
-        stand = t >= clock.reference_ends and not v[self.plan.reference.follows].any()
-        names = clock.brakes_due(t, stand=stand)
-        due = clock.due(t)
-        self.log += clock.passed(t)
-        clock.done = t
-        if t == 0.0 and not self.train.teeth.any():
-            due = []  # the first phase has begun with all that
-        if not names and not due:
-            return None
-        v = self._engage_teeth(t, q, v)
-        return self._begin(t, q, v, (*names, *clock.named(due)))
+    def _enter(self, phase: Phase) -> None:
+        """Set up all that depends on the phase."""
+        equations = self.equations
+        self.teeth.leave(phase.stuck)
+        equations.enter(phase)
+        self.phase = phase
+        self.phases.append(phase)
+        self._flow = replace(self._flow, manifold=self.group.in_mode(phase.mode))
+        watched = watched_joints(phase, self.train, self.tiny) + self.teeth.watched(phase.stuck)
+        guards: list[Guard[PhaseEvent]] = [joint.guard(self.tiny) for joint in watched]
+        if equations.bounded:
+            guards.append(
+                Guard(
+                    "bound passed",
+                    equations.passed,
+                    1,
+                    one_sided=True,
+                    slack=0.0,
+                    in_reach=self._bound_in_reach,
+                    accuracy=lambda: equations.accuracy,
+                    enough=1e-3 * self.tiny,
+                    kinked=phase.redundant,
+                )
+            )
+        old = {known: self._guards[known] for known in self.phases[-2:-1]}
+        self._guards = old | {phase: Guards(guards)}
+        if self.projector is not None:
+            self.projector.lock(phase.pinned)
 
     def _drives(self, t: float) -> NDArray[np.bool_]:
         """Mask of the coordinates whose drive has power, and no tooth in its way."""
@@ -403,8 +433,9 @@ class StopSimulation:
 
     # -- the end ----------------------------------------------------------------------------
 
-    def _stands(self, t: float, q: Array, v: Array, a: Array) -> bool:
+    def _stands(self, state: State) -> bool:
         """Whether all stand, and nothing more will happen."""
+        t, q, v, a = state[:4]
         if not self._slow(q, v):
             self.stands_since = None
             return False
@@ -419,23 +450,24 @@ class StopSimulation:
         still = all(abs(x) <= self.tiny for x in v.tolist())
         return still and all(abs(x) <= HELD_ACCELERATION for x in a.tolist())
 
-    def _look_for_stiffness(self, t: float, q: Array, v: Array, h: float, left: float) -> None:
+    def _look_for_stiffness(self, state: State) -> None:
         """Take damping exactly into the steps where the stop crawls; else warn, once."""
+        (t, q, v), left = state[:3], self._until - state.t
         if (
             self.crawls
-            or self.flow.decay is not None
-            or left < MANY * h
-            or len(self.states) % _LOOK != _LOOK - 1
+            or self._flow.decay is not None
+            or left < MANY * state.h
+            or len(self.solved) % _LOOK != _LOOK - 1
         ):
             return
         damping = self.equations.stiffest_damping(t, q, v)
-        message = damping and crawl_message(damping, self.stepper.method, left, h)
+        message = damping and crawl_message(damping, self.stepper.method, left, state.h)
         method = self.stepper.method
         if message and method.exact_damping is None and method.tableau.goes_ahead:
-            self.flow = replace(self.flow, decay=self.equations.decay)
+            self._flow = replace(self._flow, decay=self.equations.decay)
         elif message:
             self.crawls = f"robot '{self.robot.name}' at t = {t:.6g} s: {message}"
-            warnings.warn(self.crawls, PinloopWarning, stacklevel=7)
+            warnings.warn(self.crawls, PinloopWarning, stacklevel=8)
 
     def _look_for_motion(self, step: Step) -> None:
         """What moved in a step has not stood since before, though it may stand at both ends."""
@@ -458,34 +490,6 @@ class StopSimulation:
             for k in self.points
         )
 
-    def _look_for_chatter(self, t: float) -> None:
-        recent = [name for time, name in self.log if t - time <= INSTANT]
-        missed = sum(t - time <= INSTANT for time in self.missed)
-        if len(recent) + missed > CHATTER:
-            names = ", ".join(dict.fromkeys(recent[-10:]))
-            text = f"{len(recent) + missed} changes within a millisecond"
-            text += f" ({names})" if names else ""
-            if missed:
-                text += (
-                    ": what it takes to hold the joints jumps from one instant to the next, as it "
-                    "does where loops come into a singular configuration, behind which the motion "
-                    "is not determined; look whether joints are beyond their limits there"
-                )
-            raise StepFailed(text, "chatter")
-
-    # -- what is stored -----------------------------------------------------------------------
-
-    def _store_step(self, step: Step) -> None:
-        self._store(step.t1, step.q1, step.v1, step.a1, step.psi)
-        self._look_for_motion(step)
-        self._over = self._trial is not None and self._trial.enough(step)
-
-    def _store(self, t: float, q: Array, v: Array, a: Array, psi: Array) -> None:
-        last = self.equations.last
-        solved = last if last is not None and last.a is a else None
-        state = StoredState(t, q.copy(), v.copy(), a, psi, len(self.phases) - 1, solved)
-        self.states.append(state)
-
     def history(self, system: ModalSystem, message: str) -> StopHistory:
         """What has happened, as data.
 
@@ -493,16 +497,10 @@ class StopSimulation:
             system: equations by mode of the robot with all its rotors.
             message: how it has ended.
         """
-        states = self.states
         run = Trajectory(
             robot=system.robot,
-            t=np.array([state.t for state in states]),
-            q=np.array([state.q for state in states]),
-            v=np.array([state.v for state in states]),
-            a=np.array([state.a for state in states]),
-            psi=np.array([state.psi for state in states])[1:],
             # Every phase is a mode of its own, so that both states of each change are kept apart.
-            mode=np.array([state.phase for state in states]),
+            **self.recording.states()._asdict(),
             modes=tuple(phase.mode for phase in self.phases),
             message=message,
             system=system,

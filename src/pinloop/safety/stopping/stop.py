@@ -138,14 +138,14 @@ def stop_prepared(
         stands = simulation.go(q0, v0, until)
     except (StepFailed, PinloopError) as error:
         reason, stands = f"{error}{blamed_links(error, machine.robot)}", False
-    if not simulation.states:
+    if simulation.last is None:
         raise PinloopError(reason)
     with blaming_links(machine.robot):
         result = make_result(simulation, machine.system, stands)
     if reason:
         raise StopFailed(
             f"the stop of robot '{machine.robot.name}' could not be computed beyond "
-            f"t = {simulation.states[-1].t:.6g} s: {reason}",
+            f"t = {simulation.last.t:.6g} s: {reason}",
             result,
         )
     return result

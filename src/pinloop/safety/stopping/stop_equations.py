@@ -5,6 +5,7 @@ Their torques are a force on the trajectory, so that its energies and reactions 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ __all__ = [
     "Solved",
     "StopEquations",
     "StopTorque",
+    "chatter_message",
     "explained",
     "share_evenly",
 ]
@@ -217,6 +219,11 @@ class StopEquations:
         return violations
 
     @property
+    def bounded(self) -> bool:
+        """Whether there is anything that ends the phase."""
+        return bool(self._slack.size)
+
+    @property
     def accuracy(self) -> Array:
         """What of each of these is nothing [N m]; far more than its rounding."""
         return np.asarray(_NOTHING * self._slack)
@@ -389,6 +396,19 @@ INSTANT, CHATTER = 1e-3, 200
 """A time [s], and so many changes within it that are chatter."""
 _BESIDE = 0.1
 """Regularity of the rows below which a stop that cannot go on has come to a singular pose."""
+
+
+def chatter_message(recent: Sequence[tuple[float, str]]) -> str:
+    """What to say of changes that come one upon the other; those without a name changed nothing."""
+    names = ", ".join(dict.fromkeys(name for _, name in recent[-10:] if name))
+    text = f"{len(recent)} changes within a millisecond" + (f" ({names})" if names else "")
+    if all(name for _, name in recent):
+        return text
+    return (
+        f"{text}: what it takes to hold the joints jumps from one instant to the next, as it does "
+        "where loops come into a singular configuration, behind which the motion is not "
+        "determined; look whether joints are beyond their limits there"
+    )
 
 
 def explained(

@@ -13,7 +13,7 @@ from ...simulation.limits import JointEnd
 from ...simulation.modes import Mode
 from ...simulation.transitions import Transition
 from ...tolerances import AT_LIMIT, AT_ONCE, SAME
-from .crossing import Watched
+from .phase import Watched
 from .prepared_robot import Drivetrain
 from .stop_equations import StopEquations
 
@@ -68,8 +68,8 @@ class Teeth:
                     hit.append(_named(end))
         return hit
 
-    def hit(self, joint: Watched, t: float, q: Array) -> NDArray[np.int64]:
-        """A joint has come to a tooth or an end stop, where others may be at theirs.
+    def hit(self, joints: Sequence[Watched], t: float, q: Array) -> NDArray[np.int64]:
+        """Joints have come to a tooth or an end stop, where others may be at theirs.
 
         Joints may throw each other against their stops ever faster, infinitely often in no time:
         those that are back at once end at rest.
@@ -77,12 +77,13 @@ class Teeth:
         Returns:
             The directions in which joints are blocked during the impact; both for the latter.
         """
-        self.blocked[joint.column] |= 1 if joint.sign < 0 else 2
+        for joint in joints:
+            self.blocked[joint.column] |= 1 if joint.sign < 0 else 2
         for end in self.ends:
             if end.beyond(q) >= -AT_LIMIT:
                 self.blocked[end.column] |= 1 if end.sign > 0 else 2
         back = (self.blocked > 0) & (t - self._struck < AT_ONCE)
-        self._struck[joint.column] = t
+        self._struck[[joint.column for joint in joints]] = t
         return np.where(back, 3, self.blocked)
 
     def leave(self, stuck: Mask) -> None:
