@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 import pinloop as pl
-from pinloop.assembly.search import nearby_assembly
+from pinloop.assembly.continuation import nearby_assembly
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pinloop as pl
 from common.program import start_program
 from common.ranks import draw_singular_values
-from pinloop.assembly.search import nearby_assembly
+from pinloop.assembly.continuation import nearby_assembly
 
 
 def main(plot: str | None = None) -> None:

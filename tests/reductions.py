@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 import pinloop as pl
-from pinloop.assembly.search import nearby_assembly, scaled_jacobian
+from pinloop.assembly.continuation import nearby_assembly
+from pinloop.assembly.search import scaled_jacobian
 from pinloop.constraints.closure import Constraints
 
 from .screw_tables import Array

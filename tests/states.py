@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 
 import pinloop as pl
-from pinloop.assembly.search import nearby_assembly
+from pinloop.assembly.continuation import nearby_assembly
 from pinloop.constraints.rows import Row
 from pinloop.model.description import GROUND, Body, Coordinates, Description, Joint, constant
 from pinloop.model.mechanism import build

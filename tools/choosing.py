@@ -17,7 +17,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 import pinloop as pl
-from pinloop.assembly.search import nearby_assembly
+from pinloop.assembly.continuation import nearby_assembly
 from pinloop.dynamics import Formulation
 
 from .pages import DOCS, ROOT, print_or_write, table

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pinloop as pl
-from pinloop.assembly.search import nearby_assembly
+from pinloop.assembly.continuation import nearby_assembly
 
 from .pages import DOCS, ROOT, print_or_write, table
 

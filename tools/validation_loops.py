@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import pinloop as pl
-from pinloop.assembly.search import nearby_assembly
+from pinloop.assembly.continuation import nearby_assembly
 
 from .pages import ROOT
 from .validation_lines import NO_NUMBER, Line, claim, equal

@@ -11,7 +11,8 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.assembly.search import Problem, nearby_assembly, search
+from pinloop.assembly.continuation import nearby_assembly
+from pinloop.assembly.search import Problem, search
 from pinloop.tolerances import CLOSED
 
 from .. import mechanisms as m

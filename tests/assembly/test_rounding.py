@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import pinloop as pl
+from pinloop.assembly.continuation import nearby_assembly
 from pinloop.assembly.rounding import DEFAULT_TOLERANCE, with_exact_geometry, written_tolerance
-from pinloop.assembly.search import nearby_assembly
 from pinloop.model.description import GROUND
 
 from .. import rounded

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.assembly.search import nearby_assembly
+from pinloop.assembly.continuation import nearby_assembly
 
 from .. import rounded
 from ..known_linkages import KNOWN, URDF, robot_called

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.regularization.branches import branch_signs
+from pinloop.regularization.regularize import branch_signs
 
 from ..fourbar_files import fourbar, rocker_angle
 

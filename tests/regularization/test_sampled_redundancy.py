@@ -12,7 +12,8 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.assembly.search import moved_away, nearby_assembly, null_space
+from pinloop.assembly.continuation import moved_away, nearby_assembly
+from pinloop.assembly.search import null_space
 from pinloop.dynamics import Formulation
 from pinloop.model.description import GROUND
 from pinloop.regularization import sampled_redundancy as sampling

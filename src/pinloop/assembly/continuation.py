@@ -1,7 +1,7 @@
 """Closed loops along a motion: some joints are led, the others follow on one branch of assemblies.
 
 Sliders of the viewer, recorded motions and searches over poses move robots by it; what is led, and
-what to say where it cannot go on, is theirs.
+what to say where it cannot go on, is theirs. What samples a branch moves at random.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 from ..constraints.closure import Constraints
 from ..model.mechanism import Mechanism
 from ..tolerances import CLOSED
-from .search import Problem, search
+from .search import Problem, descend, null_space, rows_of, search
 
-__all__ = ["LoopContinuation"]
+__all__ = ["LoopContinuation", "moved_away", "nearby_assembly"]
 
 Array = NDArray[np.float64]
+
+_REACHES = (0.5, 0.1, 0.02)
+"""Lengths of random motions, radians and characteristic lengths."""
 
 
 class LoopContinuation:
@@ -105,3 +108,63 @@ class LoopContinuation:
         """Largest move of a coordinate [rad, characteristic lengths]."""
         change = pin.difference(self.problem.robot.model, q, following) / self.problem.column_scale
         return float(np.abs(change).max(initial=0.0))
+
+
+def nearby_assembly(
+    robot: Mechanism,
+    q: Array,
+    rng: np.random.Generator,
+    *,
+    full: bool = True,
+    held: tuple[str, ...] = (),
+    reach: float = 0.5,
+) -> Array | None:
+    """Another assembled configuration on the branch of ``q``, or None if none was found.
+
+    A random motion that the loops allow at first order, up to half a radian, then closed again.
+
+    Args:
+        robot: the mechanism.
+        q: an assembled configuration, shape (nq,).
+        rng: source of the motion.
+        full: close all rows, also those that regularization has removed.
+        held: joints that stay where they are.
+        reach: largest part of the motion, radians and characteristic lengths.
+    """
+    problem = Problem(robot, Constraints(robot, full=full), held, {}, limits=False)
+    lock = np.eye(robot.nv)[rows_of(robot, held)]
+    null = null_space(np.vstack([problem.jacobian(q), lock])).T
+    if len(null) == 0:
+        return None
+    # Projected, so that it is the same whatever basis of the motions a processor's kernels find.
+    motion = null.T @ (null @ rng.normal(size=robot.nv))
+    motion *= rng.uniform(0.2 * reach, reach) / max(np.abs(motion))
+    start = pin.integrate(robot.model, q, motion * problem.column_scale)
+    closed, error = descend(problem, start)
+    return closed if error < CLOSED else None
+
+
+def moved_away(
+    robot: Mechanism,
+    q: Array,
+    rng: np.random.Generator,
+    *,
+    full: bool = True,
+    accept: Callable[[Array], bool] | None = None,
+) -> Array | None:
+    """A configuration a random motion away, the shorter the harder it is to close; or None.
+
+    Args:
+        robot: the mechanism.
+        q: an assembled configuration, shape (nq,).
+        rng: source of the motion.
+        full: close all rows, also those that regularization has removed.
+        accept: whether a configuration will do; if none does, it is the one nearest to ``q``.
+    """
+    moved = None
+    for reach in _REACHES:
+        closed = nearby_assembly(robot, q, rng, full=full, reach=reach)
+        moved = moved if closed is None else closed
+        if closed is not None and (accept is None or accept(closed)):
+            break
+    return moved

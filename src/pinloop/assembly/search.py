@@ -6,7 +6,7 @@ asked for and what to tell him is in `assembly`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,13 +30,12 @@ from ..tolerances import (
 __all__ = [
     "Problem",
     "approach",
+    "descend",
     "is_at_limit",
     "is_outside",
     "jacobian_rank",
     "limit_slack",
     "limited_coordinates",
-    "moved_away",
-    "nearby_assembly",
     "null_space",
     "numerical_rank",
     "outside_limits",
@@ -51,8 +50,6 @@ Array = NDArray[np.float64]
 _TALL = 10
 """Rows per column from which on a step is solved in columns, which leaves no zero an exact one."""
 _ITERATIONS = 80
-_REACHES = (0.5, 0.1, 0.02)
-"""Lengths of random motions, radians and characteristic lengths."""
 _COARSE = 1e-3
 """Part of a limit beyond which few digits are no excuse."""
 
@@ -138,12 +135,12 @@ def search(
         enough: residual that is small enough to stop.
     """
     rng = np.random.default_rng(seed)
-    best, least = _descend(problem, _clamped(problem, start))
+    best, least = descend(problem, _clamped(problem, start))
     for attempt in range(restarts):
         if least < enough:
             break
         spread = min(np.pi, 0.2 * (attempt + 1))
-        q, error = _descend(problem, _scattered(problem, start, spread, rng))
+        q, error = descend(problem, _scattered(problem, start, spread, rng))
         if error < least:
             best, least = q, error
     return best, least
@@ -174,7 +171,7 @@ def approach(problem: Problem, q: Array, joints: tuple[str, ...], goal: Array) -
             break
         size = 1.0
         while size > 1e-4:
-            trial, error = _descend(problem, _moved(problem, q, size * step))
+            trial, error = descend(problem, _moved(problem, q, size * step))
             closer = np.sum(gap(trial) ** 2) < np.sum(miss**2) - 1e-4 * size * gain
             if error < CLOSED and closer:
                 break
@@ -234,7 +231,7 @@ def _scattered(problem: Problem, q: Array, spread: float, rng: np.random.Generat
     return _moved(problem, q, step)
 
 
-def _descend(problem: Problem, q: Array) -> tuple[Array, float]:
+def descend(problem: Problem, q: Array) -> tuple[Array, float]:
     """Damped Gauss-Newton from ``q`` until nothing is gained."""
     residual = problem.residual(q)
     error = float(np.linalg.norm(residual))
@@ -369,66 +366,6 @@ def _clamped(problem: Problem, q: Array) -> Array:
     q = np.array(q)
     q[i] = np.where(problem.still[j], q[i], np.minimum(np.maximum(q[i], low), high))
     return q
-
-
-def nearby_assembly(
-    robot: Mechanism,
-    q: Array,
-    rng: np.random.Generator,
-    *,
-    full: bool = True,
-    held: tuple[str, ...] = (),
-    reach: float = 0.5,
-) -> Array | None:
-    """Another assembled configuration on the branch of ``q``, or None if none was found.
-
-    A random motion that the loops allow at first order, up to half a radian, then closed again.
-
-    Args:
-        robot: the mechanism.
-        q: an assembled configuration, shape (nq,).
-        rng: source of the motion.
-        full: close all rows, also those that regularization has removed.
-        held: joints that stay where they are.
-        reach: largest part of the motion, radians and characteristic lengths.
-    """
-    problem = Problem(robot, Constraints(robot, full=full), held, {}, limits=False)
-    lock = np.eye(robot.nv)[rows_of(robot, held)]
-    null = null_space(np.vstack([problem.jacobian(q), lock])).T
-    if len(null) == 0:
-        return None
-    # Projected, so that it is the same whatever basis of the motions a processor's kernels find.
-    motion = null.T @ (null @ rng.normal(size=robot.nv))
-    motion *= rng.uniform(0.2 * reach, reach) / max(np.abs(motion))
-    start = pin.integrate(robot.model, q, motion * problem.column_scale)
-    closed, error = _descend(problem, start)
-    return closed if error < CLOSED else None
-
-
-def moved_away(
-    robot: Mechanism,
-    q: Array,
-    rng: np.random.Generator,
-    *,
-    full: bool = True,
-    accept: Callable[[Array], bool] | None = None,
-) -> Array | None:
-    """A configuration a random motion away, the shorter the harder it is to close; or None.
-
-    Args:
-        robot: the mechanism.
-        q: an assembled configuration, shape (nq,).
-        rng: source of the motion.
-        full: close all rows, also those that regularization has removed.
-        accept: whether a configuration will do; if none does, it is the one nearest to ``q``.
-    """
-    moved = None
-    for reach in _REACHES:
-        closed = nearby_assembly(robot, q, rng, full=full, reach=reach)
-        moved = moved if closed is None else closed
-        if closed is not None and (accept is None or accept(closed)):
-            break
-    return moved
 
 
 def numerical_rank(values: Array) -> int:

@@ -21,7 +21,7 @@ from ..constraints.closure import Constraints
 from ..errors import LoopNotClosed, printable
 from ..model.mechanism import Mechanism
 from ..model.reduction import LoopReduction, Regularization
-from ..regularization.branches import branch_signs
+from ..regularization.regularize import branch_signs
 from ..tables.number_format import SLIDING, joint_value, number, shown_coordinate, units_of
 from ..tables.report import Block, Cell, KeyValues, Notes, Report, Table
 from ..tolerances import STILL

@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..assembly.search import nearby_assembly
+from ..assembly.continuation import nearby_assembly
 from ..boundary.arguments import public
 from ..errors import NotFinite
 from ..linalg.dense import lapack

@@ -21,7 +21,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..assembly.search import Problem, nearby_assembly, search
+from ..assembly.continuation import nearby_assembly
+from ..assembly.search import Problem, search
 from ..constraints.closure import Constraints
 from ..constraints.rows import Locked, RowSet
 from ..errors import NotFinite, PinloopError, SingularMass

@@ -13,11 +13,11 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..assembly.assemble import assemble
+from ..assembly.continuation import moved_away
 from ..assembly.rounding import describe_remedy, describe_rigid, rigid_loops
 from ..assembly.search import (
     Problem,
     jacobian_rank,
-    moved_away,
     null_space,
     numerical_rank,
     rows_of,

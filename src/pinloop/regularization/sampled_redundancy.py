@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..assembly.search import Problem, moved_away, numerical_rank, rows_of, singular_values
+from ..assembly.continuation import moved_away
+from ..assembly.search import Problem, numerical_rank, rows_of, singular_values
 from ..boundary.arguments import public
 from ..constraints.closure import Constraints
 from ..errors import BadValue

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..assembly.search import nearby_assembly
+from ..assembly.continuation import nearby_assembly
 from ..boundary.arguments import checked, public
 from ..boundary.marks import Positive
 from ..dynamics import EquationsOfMotion

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..assembly.search import jacobian_rank, nearby_assembly, null_space
+from ..assembly.continuation import nearby_assembly
+from ..assembly.search import jacobian_rank, null_space
 from ..boundary.arguments import public
 from ..constraints.closure import Constraints
 from ..dynamics import Augmented, EquationsOfMotion, Formulation, Projected, Voronets

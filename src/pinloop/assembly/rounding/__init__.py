@@ -11,8 +11,14 @@ coordinates, stops.
 from __future__ import annotations
 
 from .clusters import rigid_loops
-from .digits import DEFAULT_TOLERANCE, written_tolerance
-from .exact import describe_remedy, describe_rigid, fitted, with_exact_geometry
+from .exact import (
+    DEFAULT_TOLERANCE,
+    describe_remedy,
+    describe_rigid,
+    fitted,
+    with_exact_geometry,
+    written_tolerance,
+)
 
 __all__ = [
     "DEFAULT_TOLERANCE",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,15 +17,23 @@ from ...model.description import Joint, Rounding
 from ...model.mechanism import Mechanism, build
 from ...model.workspace import remembered
 from ...tolerances import CLOSED, FITTED, FITTED_ZERO
-from ..search import Problem, jacobian_rank, moved_away, search, singular_values
+from ..continuation import moved_away
+from ..search import Problem, jacobian_rank, search, singular_values
 from .clusters import LoopCluster, loop_groups, rigid_loops
-from .digits import DEFAULT_TOLERANCE
 from .fitting import Fit, Place, fit_frames, walk
 from .rules import Rule, alignments_of, equalities_of
 
-__all__ = ["describe_remedy", "describe_rigid", "fitted", "with_exact_geometry"]
+__all__ = [
+    "DEFAULT_TOLERANCE",
+    "describe_remedy",
+    "describe_rigid",
+    "fitted",
+    "with_exact_geometry",
+    "written_tolerance",
+]
 
 Array = NDArray[np.float64]
+
 
 _MARGIN = 10.0
 """How much more than its frames a loop may be off: errors of several frames add up."""
@@ -343,3 +353,40 @@ def _rebuilt(robot: Mechanism, fits: list[Fit], tolerance: float, word: str) -> 
     text = f"robot '{robot.name}' {word}: {rounding}; mobility {_mobility(changed)}"
     description = replace(description, warnings=(*robot.warnings, text))
     return replace(changed, description=description)
+
+
+DEFAULT_TOLERANCE = 1e-4
+"""Radians, and parts of the robot's length, by which a frame may be off and count as rounded."""
+
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(\d*\.\d+|\d+\.?)(?:[eE][-+]?\d+)?(?![\w.])")
+_EVIDENCE, _SHARE = 20, 0.7
+"""How many numbers must tell, and how many of them have all digits: nine of ten have if rounded."""
+
+
+def written_tolerance(texts: Iterable[str]) -> float:
+    """Tolerance for a robot whose numbers are all written with few digits.
+
+    A file in which every number has at most ``n`` significant digits, and most have all of them,
+    was rounded to ``n`` digits: its frames are off by some ``10^(1 - n)``. Short numbers alone say
+    nothing: 0.3 is what somebody meant.
+
+    Args:
+        texts: what the robot was read from.
+    """
+    counts: Counter[int] = Counter()
+    for text in texts:
+        for match in _NUMBER.finditer(text):
+            digits = len(match[1].replace(".", "").strip("0"))
+            if _rounding(digits) < DEFAULT_TOLERANCE:
+                return DEFAULT_TOLERANCE  # whatever the other numbers are
+            counts[digits] += 1
+    most = max(counts, default=0)
+    long = sum(counts[n] for n in counts if n > 1)
+    if most < 3 or long < _EVIDENCE or counts[most] < _SHARE * long:
+        return DEFAULT_TOLERANCE
+    return max(DEFAULT_TOLERANCE, _rounding(most))
+
+
+def _rounding(digits: int) -> float:
+    """By how much frames are off in a file of so many significant digits."""
+    return 3 * 10.0 ** (1 - digits)

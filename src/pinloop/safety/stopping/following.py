@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...assembly.assemble import assemble, consistent_velocity
-from ...assembly.continuation import LoopContinuation
-from ...assembly.search import nearby_assembly, null_space, outside_limits
+from ...assembly.continuation import LoopContinuation, nearby_assembly
+from ...assembly.search import null_space, outside_limits
 from ...errors import InconsistentVelocity, LoopNotClosed
 from ...model.mechanism import Mechanism
 from ...tolerances import FOLLOWS

@@ -11,14 +11,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ...assembly.continuation import LoopContinuation
-from ...assembly.search import (
-    jacobian_rank,
-    limited_coordinates,
-    nearby_assembly,
-    outside_limits,
-    rows_of,
-)
+from ...assembly.continuation import LoopContinuation, nearby_assembly
+from ...assembly.search import jacobian_rank, limited_coordinates, outside_limits, rows_of
 from ...errors import BadValue, shown
 from ...model.mechanism import Mechanism
 from ...model.tree import JointCoordinates, coordinate_names
