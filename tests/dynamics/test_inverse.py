@@ -252,3 +252,10 @@ def test_where_velocities_are_rates_it_is_made_of_christoffel_symbols(name: str)
     close(
         pl.dynamics.coriolis(machine, q, v) @ v, pl.dynamics.christoffel(machine, q) @ v @ v, 1e-10
     )
+
+
+@pytest.mark.parametrize("t", [float("nan"), float("inf"), -float("inf")])
+def test_a_time_that_is_none_is_refused(t: float) -> None:
+    arm = robot("planar_3r")
+    with pytest.raises(pl.BadValue, match=r"^t "):
+        pl.inverse_dynamics(arm, arm.neutral, np.zeros(3), np.zeros(3), t=t)

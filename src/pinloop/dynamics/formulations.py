@@ -28,11 +28,9 @@ __all__ = [
     "Formulation",
     "FurtherRows",
     "MatrixFormulation",
-    "Motion",
     "Projected",
     "StateFormulation",
     "Voronets",
-    "with_reactions",
 ]
 
 Array = NDArray[np.float64]

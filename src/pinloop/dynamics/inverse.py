@@ -15,7 +15,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..assembly.search import null_space
-from ..boundary.arguments import public
+from ..boundary.arguments import flat_numbers, public
 from ..constraints.rows import Row, RowSet
 from ..errors import BadValue, InconsistentVelocity
 from ..model.mechanism import Mechanism
@@ -65,7 +65,7 @@ def inverse_dynamics(
         InconsistentVelocity: the rows do not allow this velocity or acceleration.
     """
     q, v = robot.checked_configuration(q), robot.checked_velocity(v)
-    a = robot.checked_velocity(a)
+    a, t = robot.checked_velocity(a), float(flat_numbers(t, "t", 1)[0])
     equations = EquationsOfMotion(renew_rows(robot, q), rows=rows, forces=forces)
     F = null_space(_consistent_rows(equations, t, q, v, a))
     with robot.workspace() as data:
