@@ -240,16 +240,11 @@ class _Guess:
         unit = "N" if sliding else "N m"
         geared = "" if ratio == 1 else f" / gear ratio {ratio:g}"
         worst = f"largest gravity load {self.gravity:.4g} {unit}"
-        if 0 < effort < np.inf:
-            self._set(
-                "drive_torque",
-                _rounded(effort / ratio),
-                "robot",
-                f"effort limit {effort:g} {unit}{geared}",
-            )
+        limit = f"effort limit {effort:g} {unit}{geared}"
+        static, note = effort, f"{limit}; {worst}"
         known = 0 < effort < np.inf
-        static = effort
-        note = f"effort limit {effort:g} {unit}{geared}; {worst}"
+        if known:
+            self._set("drive_torque", _rounded(effort / ratio), "robot", limit)
         if not known:
             static = _GRAVITY_MARGIN * self.gravity + self.inertia * rate
             mass = f"{self.inertia:.4g} {'kg' if sliding else 'kg m^2'}"

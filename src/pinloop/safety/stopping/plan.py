@@ -324,6 +324,9 @@ class PendingInstants:
 
     def __init__(self, plan: Plan, train: Drivetrain) -> None:
         self._plan, self._train = plan, train
+        limit = plan.category.time_limit
+        # When brakes come in any case.
+        self._limit = np.inf if limit is None else plan.chain.command + limit
         self._brakes_follow = plan.category.brakes_at_rest or np.isfinite(self._limit)
         # The command to cut the power changes nothing yet: no phase begins with it.
         self._at_once = not plan.category.controlled
@@ -332,10 +335,10 @@ class PendingInstants:
         self.breaks = self._all_breaks()
 
     def _all_breaks(self) -> list[float]:
-        waiting = [] if np.isfinite(self.brake_times.brake) else [self._limit]
-        instants = {*self.brake_times.breaks(self._train), *self._plan.reference.starts, *waiting}
-        if not self._at_once:
-            instants.add(self.brake_times.command)
+        times, starts = self.brake_times, self._plan.reference.starts
+        waiting = [] if np.isfinite(times.brake) else [self._limit]
+        commands = [] if self._at_once else [times.command]
+        instants = {*times.breaks(self._train), *starts, *waiting, *commands}
         return sorted(instant for instant in instants if np.isfinite(instant))
 
     def passed(self, since: float, t: float) -> list[tuple[float, str]]:
@@ -392,9 +395,3 @@ class PendingInstants:
                 elif full[column] == instant:
                     names.append(f"brake of {self._train.names[column]} has its full torque")
         return names
-
-    @property
-    def _limit(self) -> float:
-        """When brakes come in any case [s]."""
-        limit = self._plan.category.time_limit
-        return np.inf if limit is None else self._plan.chain.command + limit
