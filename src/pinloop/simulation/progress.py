@@ -16,19 +16,13 @@ __all__ = ["case_bar", "progress_bar"]
 
 @contextmanager
 def progress_bar(span: float, name: str) -> Iterator[Callable[[float], None]]:
-    """Show a bar on standard error; yields the function that is told the simulated time.
+    """Show a bar on standard error; yields the function that takes the simulated time [s].
 
     Args:
         span: length of the run [s].
         name: name of the robot.
     """
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:.3f} / {task.total:.3f} s"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with _bar("{task.completed:.3f} / {task.total:.3f} s") as bar:
         task = bar.add_task(escape(printable(name)), total=span)
         yield lambda t: bar.update(task, completed=t)
 
@@ -37,21 +31,14 @@ def progress_bar(span: float, name: str) -> Iterator[Callable[[float], None]]:
 def case_bar(done: int, size: int, name: str) -> Iterator[Callable[[int], None]]:
     """Show finished cases, their rate and the time left on standard error.
 
-    Yields the function that is told the number of finished cases.
+    Yields the function that takes the number of finished cases.
 
     Args:
         done: number of cases that were finished before.
         size: number of cases.
         name: name of the robot.
     """
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f} / {task.total:.0f} stops"),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with _bar("{task.completed:.0f} / {task.total:.0f} stops", "{task.fields[rate]}") as bar:
         task = bar.add_task(escape(printable(name)), total=size, completed=done, rate="")
 
         def report(count: int) -> None:
@@ -60,3 +47,8 @@ def case_bar(done: int, size: int, name: str) -> Iterator[Callable[[int], None]]
             bar.update(task, completed=count, rate=f"{rate:.0f} per s")
 
         yield report
+
+
+def _bar(*texts: str) -> Progress:
+    columns = TextColumn("{task.description}"), BarColumn(), *map(TextColumn, texts)
+    return Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True))
