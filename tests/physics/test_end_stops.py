@@ -576,8 +576,8 @@ def test_end_stops_of_some_joints_only() -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (lambda: pl.simulation.EndStops(1.2), "must be from 0 to 1"),
-        (lambda: pl.simulation.EndStops(True), "must be from 0 to 1"),
+        (lambda: pl.simulation.EndStops(1.2), "restitution is .* EndStops needs a"),
+        (lambda: pl.simulation.EndStops(True), "restitution is .* EndStops needs a"),
         (lambda: pl.simulate(s.falling(), [0.0], until=1.0, limits="bounce"), "'end stop' or pl"),  # type: ignore[arg-type]
     ],
 )
