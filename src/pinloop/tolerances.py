@@ -304,7 +304,9 @@ class Regularity:
     MEETING = 1e-10
     """rad, lengths: residual between closed poses above which branches do not meet"""
     SAME_BRANCH = 1e-6
-    """rad, lengths; 1: a state is as near as this to its branch, and its velocity to the tangent"""
+    """rad, lengths: a singular pose is at most so far off the branch that is found beside it"""
+    TURNED = 1e-3
+    """1: part of the speed that the velocity of a start may lose to the rows or to its branch"""
     AT = 1e-6
     """1: below, rounding decides how the motion goes on"""
     WORSE = 0.7

@@ -281,6 +281,25 @@ def test_a_start_in_the_flat_pose_follows_its_velocity(count: int, rate: float) 
     assert angle_of(robot, run.q[-1]) == pytest.approx(angle_after(count, 1.0, 0.0, rate), abs=1e-8)
 
 
+@pytest.mark.parametrize("distance", [1e-7, 1e-6, 1e-5, 1e-4])
+def test_a_start_beside_the_flat_pose_keeps_its_energy(distance: float) -> None:
+    """So close to it the rows tell velocities with few digits; the branch tells the others."""
+    bars = (0.6, 0.5, 0.4)
+    robot = flat(bars)
+    rocker = float(tangents(bars)[0])
+    ahead = robot.integrate(robot.neutral, -distance * rates(bars, 1.0, rocker))
+    q = pl.assemble(robot, ahead, limits=False)
+    v = 3.0 * rates(bars, 1.0, rocker)
+    v += 1e-5 * np.array([0.3, -0.2, 0.1])
+    try:
+        run = pl.simulate(robot, q, v, until=0.2)
+    except pl.InconsistentVelocity as refused:
+        run = pl.simulate(robot, q, refused.v, until=0.2)
+    assert np.abs(run.energy().error).max() < 1e-6 * run.energy().kinetic.max()
+    first = run.v[0]
+    assert first[2] / first[0] == pytest.approx(rocker, abs=1e-2)
+
+
 def test_loads_along_a_branch_move_what_rests_in_a_singular_pose() -> None:
     """Both cranks of one window weigh the same."""
     robot = tables.build(windows(1))

@@ -296,8 +296,8 @@ class HybridIntegrator(Generic[M, E]):
         system, (t, q, v, a, mode, h, memory, watched, *_) = self._system, state
         old, new = system.guards(mode), system.guards(change.mode)
         if change.begins:
-            q, v = change.q, change.v
-            a, memory = self._stepper.begin(system.flow(change.mode), memory, t, q, v)
+            flow = system.flow(change.mode)
+            (q, v, a), memory = self._stepper.begin(flow, memory, t, change.q, change.v)
         watched, recent = new.look(t, q, v, (old, watched)), self._without_chatter(state, change)
         state = HybridState(t, q, v, a, change.mode, h, memory, watched, t, recent, change.ended)
         if change.begins:

@@ -143,8 +143,8 @@ class Stepper:
 
     def begin(
         self, flow: Flow, memory: StepMemory, t: float, q: Array, v: Array
-    ) -> tuple[Array, StepMemory]:
-        """Acceleration at a state that no step has led to, and what the first step takes over."""
+    ) -> tuple[State, StepMemory]:
+        """A state that no step has led to, on its branch, and what the first step takes over."""
         memory = memory.in_new_mode
         if flow.branch is not None and flow.regularity is not None:
             memory = memory._replace(regularity=flow.regularity())
@@ -152,10 +152,11 @@ class Stepper:
                 try:
                     flow = flow.branch(t, q, v)
                     memory = memory._replace(branch=flow)
+                    q, v, _ = flow.project(t, q, v)
                 except NoBranch:
                     pass  # then steps that end near other branches find out
         self.evaluations += 1
-        return flow.acceleration(t, q, v), memory
+        return (q, v, flow.acceleration(t, q, v)), memory
 
     def fixed(
         self, flow: Flow, memory: StepMemory, t: float, t_next: float, state: State

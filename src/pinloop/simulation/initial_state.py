@@ -19,7 +19,7 @@ from ..dynamics import EquationsOfMotion
 from ..errors import InconsistentVelocity, LoopNotClosed
 from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
-from ..tolerances import CLOSED, CONSISTENT, CONTRADICTION, RANK, SAME
+from ..tolerances import CLOSED, CONSISTENT, CONTRADICTION, RANK, SAME, Regularity
 from .stabilization import Projection, Projector
 
 __all__ = ["Obstacle", "consistent_start", "obstacle"]
@@ -28,8 +28,8 @@ Array = NDArray[np.float64]
 
 _CLOSED = 1e-3 * CLOSED
 """Residual of a start configuration that is left as it is, in the same units."""
-_TURNED, _AMPLIFIED = 1e-3, 1e3
-"""Part of the speed that is projected away silently, and how often the residual that may be."""
+_AMPLIFIED = 1e3
+"""How often the residual the velocity may be that is projected away silently."""
 
 
 def consistent_start(
@@ -114,7 +114,7 @@ def _allowed(
         )
     unit = np.where(robot.is_translation, robot.length, 1.0)
     taken, speed = (float(np.linalg.norm(part / unit)) for part in (near - v, v))
-    if taken > max(_TURNED * speed, _AMPLIFIED * off):
+    if taken > max(Regularity.TURNED * speed, _AMPLIFIED * off):
         worst = rows.labels[int(np.argmax(np.abs(missed(v))))]
         raise InconsistentVelocity(
             f"robot '{robot.name}': beside a singular pose the start velocity violates row "

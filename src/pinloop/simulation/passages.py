@@ -339,7 +339,7 @@ def open_passage(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> 
     q_there, v_there = passage.project(t, q, v)
     off = np.abs(pin.difference(robot.model, q, q_there) / unit).max()
     turned = np.abs((v_there - v) / unit).max() / speed
-    if max(off, turned) > Regularity.SAME_BRANCH:
+    if off > Regularity.SAME_BRANCH or turned > Regularity.TURNED:
         raise NoBranch("branches meet there, and the velocity does not tell which one goes on")
     return passage
 
