@@ -211,22 +211,30 @@ def locking(state: HybridState[str], events: Sequence[str]) -> Change[str]:
 
 
 @every_method
-def test_times_and_guards_at_one_instant_are_one_change(name: str) -> None:
+@pytest.mark.parametrize("timed", [False, True])
+def test_times_and_guards_at_one_instant_are_one_change(name: str, timed: bool) -> None:
+    """Guards of time alone are at zero to the last bit where a step ends at their instant."""
+    at = 0.25 if timed else 0.253  # where no step ends by itself
     guards = [
-        Guard("one", lambda t, q, v: float(q[0] - 0.25)),
-        Guard("two", Coordinate(1, 1, 1.0, 0.5)),
-        Guard("three", lambda t, q, v: float(np.exp(t) - np.exp(0.25))),
+        Guard("one", lambda t, q, v: t - at),
+        Guard("two", lambda t, q, v: float(np.exp(t) - np.exp(at))),
         Guard("later", lambda t, q, v: t - 0.3),
     ]
+    if not timed:
+        guards += [
+            Guard("three", Coordinate(1, 1, 1.0, 2 * at)),
+            Guard("four", lambda t, q, v: float(q[0] - at)),
+        ]
+    together = {"one", "two"} | ({"at 0.25"} if timed else {"three", "four"})
     for order in (guards, guards[::-1]):
         watched = {"free": order, "still": guards[:1]}
-        system = Particles({"free": free, "still": free}, watched, locking, (0.25,))
+        system = Particles({"free": free, "still": free}, watched, locking, (0.25,) * timed)
         state = run(system, [0.0, 0.0], [1.0, 2.0], 1.0, name)
-        assert {label for _, label in system.log} == {"one", "two", "three", "at 0.25"}
-        assert len(system.log) == 4 and len({t for t, _ in system.log}) == 1
-        assert system.log[0][0] == pytest.approx(0.25, abs=1e-15)
+        assert {label for _, label in system.log} == together
+        assert len(system.log) == len(together) and len({t for t, _ in system.log}) == 1
+        assert system.log[0][0] == pytest.approx(at, abs=1e-13)
         assert state.mode == "still" and state.t == 1.0 and not state.v.any()
-        np.testing.assert_allclose(state.q, [0.25, 0.5], atol=1e-14)
+        np.testing.assert_allclose(state.q, [at, 2 * at], atol=1e-12)
 
 
 @every_method
