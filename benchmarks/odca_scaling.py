@@ -35,10 +35,10 @@ from numpy.typing import NDArray
 import pinloop as pl
 from pinloop.model.description import GROUND, Body, Description, Joint, constant
 from pinloop.model.graph import spanning_tree
-from pinloop.model.mechanism import LoopJoint, Mechanism
+from pinloop.model.mechanism import Mechanism
 from pinloop.model.pairs import make_pair
 from pinloop.model.reduction import LoopReduction
-from pinloop.model.tree import build_model
+from pinloop.model.tree import LoopJoint, build_model
 
 Array = NDArray[np.float64]
 

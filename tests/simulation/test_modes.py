@@ -12,9 +12,10 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
+from pinloop.constraints.rows import locked_columns
 from pinloop.model.tree import coordinate_names
 from pinloop.simulation import modes
-from pinloop.simulation.modes import ModalSystem, locked_columns
+from pinloop.simulation.modes import ModalSystem
 
 from .. import mechanisms as m
 from .. import screw_tables as tables

@@ -22,8 +22,6 @@ from ..units import length_scale
 from .rounding import describe_remedy
 from .search import Problem, approach, is_at_limit, outside_limits, rows_of, search
 
-__all__ = ["assemble", "consistent_velocity"]
-
 Array = NDArray[np.float64]
 
 _RESTARTS = 40

@@ -19,8 +19,6 @@ from ..model.mechanism import Mechanism
 from ..tolerances import CLOSED
 from .search import Problem, descend, null_space, rows_of, search
 
-__all__ = ["LoopContinuation", "moved_away", "nearby_assembly"]
-
 Array = NDArray[np.float64]
 
 _REACHES = (0.5, 0.1, 0.02)

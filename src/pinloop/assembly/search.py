@@ -27,24 +27,6 @@ from ..tolerances import (
     SCALED_RANK,
 )
 
-__all__ = [
-    "Problem",
-    "approach",
-    "descend",
-    "is_at_limit",
-    "is_outside",
-    "jacobian_rank",
-    "limit_slack",
-    "limited_coordinates",
-    "null_space",
-    "numerical_rank",
-    "outside_limits",
-    "rows_of",
-    "scaled_jacobian",
-    "search",
-    "singular_values",
-]
-
 Array = NDArray[np.float64]
 
 _TALL = 10

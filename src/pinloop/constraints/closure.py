@@ -17,11 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.arguments import public
 from ..model.description import Coupling
-from ..model.mechanism import LoopJoint, Mechanism
+from ..model.mechanism import Mechanism
 from ..model.pairs import MotionGroup, Spherical
-from ..model.tree import TreeKinematics
-
-__all__ = ["Constraints"]
+from ..model.tree import LoopJoint, TreeKinematics
 
 Array = NDArray[np.float64]
 

@@ -15,12 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.arguments import flat_numbers
 from ..errors import BadValue
-from ..model.mechanism import LoopJoint, Mechanism
+from ..model.mechanism import Mechanism
 from ..model.pairs import MotionGroup
-from ..model.tree import coordinate_names
+from ..model.tree import LoopJoint, coordinate_names
 from ..tolerances import COINCIDENT
-
-__all__ = ["BodyPoint", "JointMotion", "Place", "PointDistance"]
 
 Array = NDArray[np.float64]
 

@@ -20,8 +20,6 @@ from ..tolerances import DIFFERENCE_STEP, NO_DIRECTION
 from .relative_motion import JointMotion
 from .rows import BoundRow, Row, Terms
 
-__all__ = ["AngularMomentum", "NoSlip", "Pfaffian", "Prescribed", "Rolling"]
-
 Array = NDArray[np.float64]
 
 

@@ -24,8 +24,6 @@ from ..model.tree import coordinate_names
 from .closure import Constraints
 from .relative_motion import JointMotion
 
-__all__ = ["BoundRow", "Locked", "Row", "RowSet", "Terms", "locked_columns"]
-
 Array = NDArray[np.float64]
 Terms = tuple[Array, Array, Array]
 """``J``, shape (k, nv); ``b`` and ``gamma``, shape (k,): ``J v = b`` and ``J a + gamma = 0``."""

@@ -12,8 +12,6 @@ from ..errors import BadValue, PinloopError
 from ..model.mechanism import Mechanism
 from .forces import BoundForce, Force
 
-__all__ = ["AppliedForces"]
-
 Array = NDArray[np.float64]
 
 

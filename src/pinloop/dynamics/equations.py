@@ -45,8 +45,6 @@ from .pinocchio_solver import (
     standing,
 )
 
-__all__ = ["BodyMotion", "EquationsOfMotion", "Motion"]
-
 Array = NDArray[np.float64]
 System = tuple[Array, Array, Array, Array, int | None]
 """See `EquationsOfMotion.system`."""

@@ -20,16 +20,6 @@ from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
 from ..tolerances import LAST_BITS, RANK, THIN_BODY
 
-__all__ = [
-    "INFINITE",
-    "dependent_coordinates",
-    "explained",
-    "general_rank",
-    "has_regular_mass",
-    "infinite_state",
-    "relative_projections",
-]
-
 Array = NDArray[np.float64]
 
 INFINITE = 1e100

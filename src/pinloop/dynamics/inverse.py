@@ -24,8 +24,6 @@ from ..tolerances import CONSISTENT, HOLONOMIC, LEAST_SQUARES, RANK, SLOPE_STEP
 from .equations import EquationsOfMotion
 from .forces import Force
 
-__all__ = ["Holonomy", "christoffel", "coriolis", "holonomic", "inverse_dynamics"]
-
 Array = NDArray[np.float64]
 
 

@@ -33,14 +33,6 @@ from ..model.workspace import WorkSpace, WorkSpaces, remembered
 from ..tolerances import CLOSED, ENTRY_NOISE, HELD_ROW, PIVOT_KEPT, SAME
 from .independence import explained
 
-__all__ = [
-    "ConstraintDynamics",
-    "RightHandSide",
-    "assembled_home",
-    "constraint_dynamics",
-    "standing",
-]
-
 Array = NDArray[np.float64]
 
 _IMMOVABLE = 1e60

@@ -27,8 +27,6 @@ from ..errors import PinloopError
 from ..linalg.saddle import Saddle, factor_mass, solve_mass
 from ..tolerances import LAST_BITS, RESPONSE_RANK, STICTION_NOISE
 
-__all__ = ["Contacts", "Decision", "solve_stick_slip"]
-
 Array = NDArray[np.float64]
 
 

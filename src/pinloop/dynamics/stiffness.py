@@ -18,20 +18,6 @@ from ..integrate import Decay, MuntheKaas
 from ..model.mechanism import Mechanism
 from .equations import EquationsOfMotion
 
-__all__ = [
-    "IN_BRAKES",
-    "MANY",
-    "StiffDamping",
-    "crawl_message",
-    "decay_at",
-    "decay_of",
-    "fastest_decay",
-    "is_too_stiff",
-    "limit_message",
-    "longest_step",
-    "stiffest_damping",
-]
-
 Array = NDArray[np.float64]
 
 MANY = 2500

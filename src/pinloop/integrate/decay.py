@@ -29,8 +29,6 @@ from ..tolerances import UNBALANCED, UNDAMPED
 from .munthe_kaas import Attempt, Manifold, MuntheKaas, RightHandSide
 from .polynomials import hermite, slope_powers, value_powers
 
-__all__ = ["Decay", "attempt_with_decay", "decay_functions"]
-
 Array = NDArray[np.float64]
 
 _TERMS = 20

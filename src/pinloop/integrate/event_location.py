@@ -29,8 +29,6 @@ from ..tolerances import (
 from .munthe_kaas import Step
 from .polynomials import COARSE, FINE, value_powers
 
-__all__ = ["TURN", "Coordinate", "Crossing", "Guard", "GuardMemory", "Guards", "unit_roots"]
-
 Array = NDArray[np.float64]
 E = TypeVar("E")
 Node = tuple[float, float, float]

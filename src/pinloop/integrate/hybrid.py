@@ -19,8 +19,6 @@ from .event_location import Crossing, Guard, GuardMemory, Guards
 from .munthe_kaas import Step
 from .stepping import Flow, StepFailed, StepMemory, Stepper
 
-__all__ = ["Ahead", "Change", "Chatter", "HybridIntegrator", "HybridState", "HybridSystem"]
-
 Array = NDArray[np.float64]
 M = TypeVar("M")
 E = TypeVar("E")

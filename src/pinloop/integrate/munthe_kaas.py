@@ -23,17 +23,6 @@ from ..tolerances import DIFFERENCE_STEP, INTEGRATION, LEAST_ERROR, LEAST_STEP
 from .polynomials import hermite, slope_powers, value_powers
 from .tableaux import METHODS, Tableau, get_tableau
 
-__all__ = [
-    "Attempt",
-    "ConfigurationGroup",
-    "Manifold",
-    "MuntheKaas",
-    "RightHandSide",
-    "Stages",
-    "Step",
-    "StepControl",
-]
-
 Array = NDArray[np.float64]
 RightHandSide = Callable[[float, Array, Array], Array]
 

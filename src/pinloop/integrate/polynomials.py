@@ -12,17 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "COARSE",
-    "FINE",
-    "NODES",
-    "WEIGHTS",
-    "Interpolation",
-    "hermite",
-    "slope_powers",
-    "value_powers",
-]
-
 Array = NDArray[np.float64]
 
 _SEARCHED = np.linspace(-1.0, 1.0, 33)

@@ -15,8 +15,6 @@ from ..errors import BadValue
 from ..tolerances import SAME
 from .munthe_kaas import ConfigurationGroup
 
-__all__ = ["EveryStep", "Recording", "Samples", "States"]
-
 Array = NDArray[np.float64]
 Inside = Callable[[float], tuple[Array, Array, Array]]
 """Configuration, velocity and acceleration at a time inside a step."""

@@ -26,8 +26,6 @@ from .munthe_kaas import (
     StepControl,
 )
 
-__all__ = ["Flow", "NoBranch", "State", "StepFailed", "StepMemory", "Stepper"]
-
 Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]
 """Configuration, velocity, acceleration."""

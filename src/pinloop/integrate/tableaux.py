@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from ..errors import BadValue
 from ..tolerances import SAME
 
-__all__ = ["METHODS", "Tableau", "get_tableau"]
-
 Array = NDArray[np.float64]
 
 

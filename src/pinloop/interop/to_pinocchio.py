@@ -27,13 +27,11 @@ from ..boundary.arguments import public
 from ..boundary.meshes import read_mesh_file
 from ..errors import BadValue
 from ..model.description import Geometry, Shape
-from ..model.mechanism import LoopJoint, Mechanism
-from ..model.tree import build_model
+from ..model.mechanism import Mechanism
+from ..model.tree import LoopJoint, build_model
 from ..tolerances import SAME
 
 coal = lazy_loader.load("coal")
-
-__all__ = ["PinocchioModels", "to_pinocchio"]
 
 Array = NDArray[np.float64]
 

@@ -27,8 +27,6 @@ from ..tolerances import SAME_PLACE
 from .loopsfile import known_joints, need_unique, without_passive
 from .quantities import locate, turn
 
-__all__ = ["apply_gepetto", "apply_srdf", "close_frames"]
-
 _CLOSING = re.compile(r"^closing_(.+)_([12])$")
 
 _nothing = Short(NoneType, lambda value: () if value is None else value)

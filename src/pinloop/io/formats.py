@@ -9,8 +9,6 @@ from ..boundary.registry import Registry
 from ..errors import LoadError, PinloopError
 from ..model.description import Description
 
-__all__ = ["RobotFormat", "read_own_format"]
-
 
 class RobotFormat(ABC):
     """A format of robot files; `pinloop.load` knows a class with a name once it is defined."""

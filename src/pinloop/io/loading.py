@@ -38,8 +38,6 @@ from .sdf.reader import read_sdf
 from .urdf.reader import read_urdf
 from .urdf.sources import expand_xacro, is_xacro, xml_of
 
-__all__ = ["from_screws", "load"]
-
 _GEPETTO = re.compile(rb"^[\"']?closed_loop[\"']?\s*:", re.MULTILINE)
 """The key by which a Gepetto YAML is known."""
 

@@ -31,20 +31,6 @@ from ..model.graph import with_cuts
 from ..model.pairs import Pair, make_pair, pair_class
 from .quantities import axes_rotation, locate, reversed_joint, turn
 
-__all__ = [
-    "FORMAT",
-    "CouplingEntry",
-    "LimitsEntry",
-    "LoopsFile",
-    "PairEntry",
-    "apply_loops",
-    "json_schema",
-    "known_joints",
-    "make_couplings",
-    "need_unique",
-    "without_passive",
-]
-
 FORMAT: Literal["pinloop-loops-1"] = "pinloop-loops-1"
 """Version tag of the loops file."""
 

@@ -23,16 +23,6 @@ from ..tolerances import COMPLEX_STEP, LAST_BITS
 
 trimesh = lazy_loader.load("trimesh")
 
-__all__ = [
-    "Moments",
-    "count_misoriented",
-    "enclosed_volume",
-    "mesh_moments",
-    "primitive_moments",
-    "read_triangles",
-    "turned",
-]
-
 Array = NDArray[np.float64]
 
 

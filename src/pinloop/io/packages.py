@@ -10,8 +10,6 @@ from urllib.parse import unquote
 
 from ..boundary.xml import Element, Remarks
 
-__all__ = ["Resolver", "beside", "make_resolver", "report_missing"]
-
 Resolver = Callable[[str], Path | None]
 """Gives the path of a file that a robot file names, or None if it is not there."""
 

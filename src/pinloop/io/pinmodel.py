@@ -33,8 +33,6 @@ from ..model.pairs import PAIR_NAMES, align_z, make_pair, pair_class
 from ..tolerances import COINCIDENT, NO_DIRECTION, ROTATION_DUST, SAME
 from .quantities import square_axes, turn, unlimited
 
-__all__ = ["apply_constraint_models", "read_model", "split_loops"]
-
 Array = NDArray[np.float64]
 
 _SIMPLE: dict[str, tuple[str, Coordinates]] = {

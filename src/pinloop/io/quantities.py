@@ -30,33 +30,6 @@ from ..model.description import (
 from ..model.pairs import align_z, make_pair
 from ..tolerances import NO_DIRECTION
 
-__all__ = [
-    "MOMENTS",
-    "SIZES",
-    "Color",
-    "Names",
-    "axes_rotation",
-    "axes_turn",
-    "find_body",
-    "free_root",
-    "joint_limits",
-    "limit_numbers",
-    "locate",
-    "new_name",
-    "primitive",
-    "read_mass",
-    "rename_ground",
-    "reversed_joint",
-    "rgba",
-    "spread",
-    "square_axes",
-    "tensor",
-    "turn",
-    "universal_axes",
-    "unlimited",
-    "weld",
-]
-
 Array = NDArray[np.float64]
 Color = tuple[float, float, float, float]
 

@@ -13,8 +13,6 @@ from ..boundary.marks import Name, Range, Short, existing
 from ..model.mechanism import Mechanism
 from .loading import load
 
-__all__ = ["Names", "Paths", "RobotFile"]
-
 Names = Annotated[tuple[Name, ...], Short(Name, lambda name: (name,))]
 """Several names, or one."""
 Paths = Annotated[tuple[Path, ...], Short(Name, lambda name: (name,))]

@@ -39,8 +39,6 @@ from ..tolerances import ROTATION_DUST
 from .loopsfile import FORMAT
 from .quantities import MOMENTS, SIZES, reversed_joint, turn
 
-__all__ = ["UrdfPoses", "loops_document", "save", "urdf_poses", "write_urdf"]
-
 Array = NDArray[np.float64]
 
 _URDF_TYPES = {"free": "floating"}

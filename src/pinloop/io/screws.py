@@ -40,8 +40,6 @@ from .loopsfile import (
 from .moments import Moments
 from .quantities import axes_rotation, square_axes
 
-__all__ = ["ScrewTable", "read_screws"]
-
 Array = NDArray[np.float64]
 
 

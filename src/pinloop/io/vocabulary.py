@@ -18,8 +18,6 @@ from functools import cache
 from ..boundary.xml import Element, Remarks
 from ..errors import listed, suggestion
 
-__all__ = ["MJCF", "SDF", "URDF", "report_unread"]
-
 Vocabulary = Mapping[str, str]
 
 _FEW = 6

@@ -15,20 +15,6 @@ from numpy.typing import NDArray
 
 from ..tolerances import LAST_BITS, TINY
 
-__all__ = [
-    "backward",
-    "block_matrix",
-    "cholesky",
-    "damped_least_squares",
-    "forward",
-    "inverse",
-    "lapack",
-    "orthonormal",
-    "solve",
-    "triangular",
-    "triangular_vector",
-]
-
 Array = NDArray[np.float64]
 
 _SMALL = 150

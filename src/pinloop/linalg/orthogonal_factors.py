@@ -21,8 +21,6 @@ from ..tolerances import RANK, ROW_NOISE
 from .dense import inverse, orthonormal
 from .saddle import count_independent
 
-__all__ = ["Factors", "factorize", "factorize_singular"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

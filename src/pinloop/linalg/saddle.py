@@ -26,16 +26,6 @@ from ..errors import BadValue, NotFinite, PinloopError, SingularMass
 from ..tolerances import LIGHT, RANK, ROW_NOISE, SINGULAR_MASS, WELL_CONDITIONED
 from .dense import lapack, orthonormal, triangular, triangular_vector
 
-__all__ = [
-    "Elimination",
-    "Saddle",
-    "count_independent",
-    "factor_mass",
-    "from_upper",
-    "mass_error",
-    "solve_mass",
-]
-
 Array = NDArray[np.float64]
 
 

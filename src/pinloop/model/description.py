@@ -19,27 +19,6 @@ from ..boundary.values import construct_again
 from ..units import length_scale
 from .pairs import Pair
 
-__all__ = [
-    "COORDINATES",
-    "GROUND",
-    "GROUND_NAMES",
-    "LIMITS",
-    "LOSSES",
-    "Body",
-    "Coordinates",
-    "Coupling",
-    "Description",
-    "Drive",
-    "Geometry",
-    "Joint",
-    "NamedFrame",
-    "Rounding",
-    "Shape",
-    "Side",
-    "constant",
-    "coordinate_count",
-]
-
 Array = NDArray[np.float64]
 
 Coordinates = Literal["", "circle", "zyx", "SO3xR3"]

@@ -13,16 +13,6 @@ from heapq import heappop, heappush
 from ..errors import LoadError
 from .description import GROUND, Joint
 
-__all__ = [
-    "Cluster",
-    "FundamentalLoop",
-    "SpanningTree",
-    "TreeEdge",
-    "clusters",
-    "spanning_tree",
-    "with_cuts",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class TreeEdge:

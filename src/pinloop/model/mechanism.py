@@ -36,8 +36,6 @@ from .tree import (
 from .validate import check_cuts, check_description, lacking_mass, warn_of_masses
 from .workspace import Memory, WorkSpaces
 
-__all__ = ["LoopJoint", "Mechanism", "blamed_links", "blaming_links", "build", "require_robot"]
-
 Array = NDArray[np.float64]
 
 

@@ -13,8 +13,6 @@ from ..boundary.values import construct_again
 from ..errors import UnknownName
 from .description import constant
 
-__all__ = ["CutAlternative", "LoopReduction", "Regularization"]
-
 Array = NDArray[np.float64]
 
 

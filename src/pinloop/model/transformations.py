@@ -22,8 +22,6 @@ from .description import GROUND, Body, Coordinates, Description, Joint
 from .pairs import make_pair
 from .workspace import create_data
 
-__all__ = ["Space", "carried_state", "in_absolute_coordinates", "with_payload"]
-
 Array = NDArray[np.float64]
 
 Space = Literal["SE3", "SO3xR3", "auto"]

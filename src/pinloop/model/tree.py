@@ -22,19 +22,6 @@ from .graph import FundamentalLoop, SpanningTree, TreeEdge, spanning_tree
 from .pairs import Pair, TreeJoint
 from .workspace import create_data
 
-__all__ = [
-    "JointCoordinates",
-    "LoopJoint",
-    "TreeKinematics",
-    "build_model",
-    "coordinate_names",
-    "grow_tree",
-    "joint_coordinates",
-    "linear_coordinates",
-    "loop_joints",
-    "motion_of",
-]
-
 Array = NDArray[np.float64]
 
 _BIG = float("inf")

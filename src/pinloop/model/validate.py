@@ -34,8 +34,6 @@ from .graph import SpanningTree
 from .pairs import Pair
 from .tree import motion_of
 
-__all__ = ["check_cuts", "check_description", "lacking_mass", "warn_of_masses"]
-
 Array = NDArray[np.float64]
 Place = tuple[str, int] | None
 """File and line of an element, if they are known."""

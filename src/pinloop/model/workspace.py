@@ -17,8 +17,6 @@ import pinocchio as pin
 
 from ..errors import BadValue
 
-__all__ = ["Memory", "WorkSpace", "WorkSpaces", "create_data", "remembered"]
-
 Parameters = ParamSpec("Parameters")
 Robot = TypeVar("Robot", bound="HasMemory")
 Result = TypeVar("Result")

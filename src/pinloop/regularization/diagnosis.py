@@ -33,8 +33,6 @@ from ..tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report,
 from ..tolerances import MOTION_SHARE, PLACEHOLDER_MASS, Regularity
 from .regularize import count_rows
 
-__all__ = ["Diagnosis", "LoopSummary", "diagnose"]
-
 Array = NDArray[np.float64]
 
 

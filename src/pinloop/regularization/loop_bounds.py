@@ -25,8 +25,6 @@ from ..spatial.lie import Subspace, identify, span
 from ..tolerances import LAST_BITS, RANK, SELECTION_DUST
 from .motion_algebras import Algebras, MotionNetwork
 
-__all__ = ["Bound", "Edge", "Reference", "process", "process_cluster", "selection"]
-
 Array = NDArray[np.float64]
 
 _ALL_ORDERS = 4

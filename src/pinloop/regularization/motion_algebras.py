@@ -18,8 +18,6 @@ import numpy as np
 from ..spatial.lie import EVERYTHING, NOTHING, Subspace, identify, span
 from ..tolerances import EQUAL_SPACES
 
-__all__ = ["Algebras", "MotionNetwork"]
-
 
 class Algebras:
     """Interned subspaces of se(3): equal ones share a number, each operation is done once."""

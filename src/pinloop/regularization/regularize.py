@@ -19,13 +19,12 @@ from ..boundary.arguments import public
 from ..constraints.closure import Constraints
 from ..errors import BadValue, UnknownName
 from ..model.graph import Cluster, with_cuts
-from ..model.mechanism import LoopJoint, Mechanism, build, require_robot
+from ..model.mechanism import Mechanism, build, require_robot
 from ..model.reduction import CutAlternative, LoopReduction, Regularization
+from ..model.tree import LoopJoint
 from ..tolerances import Regularity
 from .loop_bounds import Bound, Reference, process, process_cluster, selection
 from .sampled_redundancy import drop_sampled
-
-__all__ = ["branch_signs", "count_rows", "regularize"]
 
 Array = NDArray[np.float64]
 

@@ -26,8 +26,6 @@ from ..errors import BadValue
 from ..model.mechanism import Mechanism, require_robot
 from ..tolerances import ASSEMBLED, PIVOT_TIE, Regularity
 
-__all__ = ["RowChooser", "drop_sampled", "renew_rows", "with_all_rows", "with_rows"]
-
 Array = NDArray[np.float64]
 Places = tuple[int, ...]
 """Places of held rows among those that motion groups leave, ascending."""

@@ -1,4 +1,5 @@
-from .brakes.brakes import Brakes, Chain, JointBrake
+from .brakes.brakes import Brakes
+from .brakes.joint_brake import Chain, JointBrake
 from .space.clearance import Approach, SelfCollisions, clearance, self_collisions
 from .space.passed_limits import joint_limits
 from .space.solids import Obstacle

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..boundary.json import json_schema_of
+from ..constraints.rows import locked_columns
 from ..errors import PinloopError, printable
 from ..model.mechanism import Mechanism
 from ..simulation.analysis import EnergyBalance
-from ..simulation.modes import locked_columns
 from ..simulation.trajectory import Trajectory
 from ..simulation.transitions import Transition
 from ..tables.number_format import number, shown_coordinate, units_of

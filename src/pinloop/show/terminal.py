@@ -18,8 +18,6 @@ from rich.text import Text
 from ..errors import PinloopError, printable
 from ..tables.report import Report, block_lines, text_width, wrapped
 
-__all__ = ["Framed", "ReaderGone", "complain", "show", "show_warning", "write"]
-
 _FRAME = 4
 """What the frame of a block takes from the width of a terminal."""
 _STYLES = {

@@ -21,18 +21,6 @@ from ..model.mechanism import Mechanism
 from ..tolerances import ENERGY_ROUNDING, SPEED_ROUNDING
 from .analysis import Dense, EnergyBalance
 
-__all__ = [
-    "Accuracy",
-    "Course",
-    "SpeedLoss",
-    "VelocityShift",
-    "balance_warning",
-    "explained_error",
-    "speed_loss",
-    "step_worth",
-    "turned_over",
-]
-
 Array = NDArray[np.float64]
 
 _FIXED = 1e-2

@@ -17,18 +17,6 @@ from ..integrate import NODES, WEIGHTS
 from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
 
-__all__ = [
-    "EnergyBalance",
-    "LockReaction",
-    "Momenta",
-    "Reaction",
-    "closure_residuals",
-    "energy_balance",
-    "lock_reactions",
-    "momenta",
-    "reactions",
-]
-
 Array = NDArray[np.float64]
 Dense = Callable[[float], tuple[Array, Array]]
 

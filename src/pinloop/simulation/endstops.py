@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..constraints.rows import Locked
 from ..dynamics import EquationsOfMotion
 from ..dynamics.stick_slip import Contacts, solve_stick_slip
 from ..integrate import Guard
@@ -21,10 +22,8 @@ from ..linalg.saddle import Saddle
 from ..tolerances import AT_LIMIT, HELD_SHARE, LOW_BOUNCE, NO_PULL, NO_SPEED
 from .events import BoundEvent, Touch
 from .limits import JointEnd
-from .modes import Locked, ModalSystem, Mode
+from .modes import ModalSystem, Mode
 from .transitions import Jump, Transition, ranks_of, recorded, warn_if_singular
-
-__all__ = ["NONE_TOUCHED", "EndStopContacts", "RestingEnds"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -15,29 +15,9 @@ from numpy.typing import NDArray
 
 from ..boundary.arguments import checked, public
 from ..boundary.marks import Range
+from ..constraints.rows import Locked
 from ..errors import BadValue
-from .modes import Locked, Mode
-
-__all__ = [
-    "Action",
-    "BoundEvent",
-    "CloseLoop",
-    "EndStops",
-    "Event",
-    "JointLimits",
-    "Lock",
-    "OpenLoop",
-    "Report",
-    "Stop",
-    "Touch",
-    "Unlock",
-    "close_loop",
-    "lock",
-    "open_loop",
-    "stop_when",
-    "unlock",
-    "when",
-]
+from .modes import Mode
 
 Array = NDArray[np.float64]
 Guard = Callable[[float, Array, Array], float]

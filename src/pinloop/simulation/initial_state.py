@@ -22,8 +22,6 @@ from ..model.mechanism import Mechanism
 from ..tolerances import CLOSED, CONSISTENT, CONTRADICTION, RANK, SAME, Regularity
 from .stabilization import Projection, Projector
 
-__all__ = ["Obstacle", "consistent_start", "obstacle"]
-
 Array = NDArray[np.float64]
 
 _CLOSED = 1e-3 * CLOSED

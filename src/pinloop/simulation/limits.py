@@ -22,17 +22,6 @@ from ..model.mechanism import Mechanism
 from ..model.tree import coordinate_names
 from ..tolerances import LIMIT_PASSED, SAME
 
-__all__ = [
-    "JointEnd",
-    "LimitPassed",
-    "LimitWatch",
-    "described",
-    "ends_seen_from",
-    "joint_ends",
-    "limited_ends",
-    "require_within",
-]
-
 Array = NDArray[np.float64]
 E = TypeVar("E")
 

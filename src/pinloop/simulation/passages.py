@@ -32,8 +32,6 @@ from ..linalg.saddle import Saddle
 from ..tolerances import Regularity
 from .stabilization import Projection, Projector
 
-__all__ = ["open_passage"]
-
 Array = NDArray[np.float64]
 
 _NODES = 8

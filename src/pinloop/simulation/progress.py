@@ -11,8 +11,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..errors import printable
 
-__all__ = ["case_bar", "progress_bar"]
-
 
 @contextmanager
 def progress_bar(span: float, name: str) -> Iterator[Callable[[float], None]]:

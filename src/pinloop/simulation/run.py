@@ -51,8 +51,6 @@ from .stabilization import Projection, Projector
 from .trajectory import Trajectory
 from .transitions import Transition, make_transition
 
-__all__ = ["BoundEvents", "Run"]
-
 Array = NDArray[np.float64]
 
 _WATCHED = 8

@@ -28,16 +28,15 @@ from ..boundary.json import json_text
 from ..boundary.marks import Name, Range
 from ..boundary.schema import read_data
 from ..boundary.yaml import read_yaml
+from ..constraints.rows import Locked
 from ..errors import BadValue, LoadError, PinloopError
 from ..io.loading import load
 from ..io.saving import loops_document, write_urdf
 from ..model.mechanism import Mechanism
 from ..tolerances import ROTATION
 from .limits import LimitPassed
-from .modes import Locked, ModalSystem, Mode
+from .modes import ModalSystem, Mode
 from .trajectory import Trajectory
-
-__all__ = ["load_trajectory", "save_trajectory"]
 
 _FORMAT: Literal["pinloop-trajectory-2"] = "pinloop-trajectory-2"
 _ARRAYS = ("t", "q", "v", "a", "psi", "mode")

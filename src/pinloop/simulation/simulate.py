@@ -48,8 +48,6 @@ from .run import BoundEvents, Run
 from .stabilization import Projection
 from .trajectory import Trajectory
 
-__all__ = ["Limits", "bind_events", "simulate"]
-
 Array = NDArray[np.float64]
 Limits = Literal["warn", "stop", "end stop"] | EndStops
 """What happens at the position limits of joints."""

@@ -24,8 +24,6 @@ from ..linalg.saddle import Saddle
 from ..tolerances import CONTRADICTION, DRIFT, GRAM_NOISE, RANK, Regularity
 from .modes import RobotManifold
 
-__all__ = ["Projection", "Projector"]
-
 Array = NDArray[np.float64]
 _Chosen = NDArray[np.intp] | slice
 _Closure = tuple[Array, Array, Array]

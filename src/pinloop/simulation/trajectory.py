@@ -42,17 +42,6 @@ from .limits import LimitPassed, described
 from .modes import ModalSystem, Mode, RobotManifold
 from .transitions import Transition
 
-__all__ = [
-    "State",
-    "Trajectory",
-    "columns",
-    "joint_columns",
-    "joint_positions",
-    "sampled",
-    "write_csv",
-    "write_parquet",
-]
-
 Array = NDArray[np.float64]
 
 

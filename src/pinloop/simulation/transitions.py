@@ -20,16 +20,6 @@ from ..model.mechanism import Mechanism
 from ..tolerances import ACTIVATED, CONSISTENT, CONTRADICTION, RANK
 from .modes import ModalSystem, Mode
 
-__all__ = [
-    "Jump",
-    "Transition",
-    "make_transition",
-    "ranks_of",
-    "recorded",
-    "transition",
-    "warn_if_singular",
-]
-
 Array = NDArray[np.float64]
 Ranks = tuple[int, int]
 

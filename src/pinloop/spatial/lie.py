@@ -16,19 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..tolerances import PITCH, RANK, SAME, TINY
 
-__all__ = [
-    "EVERYTHING",
-    "NOTHING",
-    "MotionGroupName",
-    "Subspace",
-    "adjoint",
-    "apply",
-    "apply_transposed",
-    "identify",
-    "motion_cross",
-    "span",
-]
-
 Array = NDArray[np.float64]
 
 

@@ -15,20 +15,6 @@ from numpy.typing import NDArray
 from ..model.mechanism import Mechanism
 from ..units import ANGLES, LENGTHS, rates, shown_unit
 
-__all__ = [
-    "SLIDING",
-    "TURNING",
-    "Units",
-    "accepted_units",
-    "decimals",
-    "joint_value",
-    "listed",
-    "milliseconds",
-    "number",
-    "shown_coordinate",
-    "units_of",
-]
-
 
 @dataclass(frozen=True)
 class Units:

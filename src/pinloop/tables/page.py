@@ -17,8 +17,6 @@ from ..errors import printable
 
 jinja2 = lazy_loader.load("jinja2")
 
-__all__ = ["Markup", "asset", "render"]
-
 
 class Markup(str):
     """Text that is markup already."""

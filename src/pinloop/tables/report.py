@@ -20,22 +20,6 @@ from ..boundary.values import forward
 from ..errors import BadValue, PinloopError, printable
 from .page import render
 
-__all__ = [
-    "Block",
-    "Cell",
-    "Column",
-    "KeyValues",
-    "Mark",
-    "Notes",
-    "Report",
-    "Section",
-    "Table",
-    "block_lines",
-    "section_blocks",
-    "text_width",
-    "wrapped",
-]
-
 Mark = Literal["", "title", "heading", "good", "bad", "caution"]
 """What a piece of text is, for colours."""
 

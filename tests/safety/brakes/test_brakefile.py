@@ -14,9 +14,15 @@ from hypothesis import strategies as st
 
 import pinloop as pl
 from pinloop.boundary.yaml import read_yaml
-from pinloop.safety.brakes.brakes import Brakes, Chain, JointBrake, Source
+from pinloop.safety.brakes.brakes import Brakes
 from pinloop.safety.brakes.file import brakes_text
-from pinloop.safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS
+from pinloop.safety.brakes.joint_brake import (
+    CHAIN_PARAMETERS,
+    JOINT_PARAMETERS,
+    Chain,
+    JointBrake,
+    Source,
+)
 
 
 def read(text: str, folder: Path) -> Brakes:

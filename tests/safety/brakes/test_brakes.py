@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.safety.brakes.brakes import Assumption, Brakes, Chain, JointBrake
-from pinloop.safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS
+from pinloop.safety.brakes.brakes import Assumption, Brakes
+from pinloop.safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, Chain, JointBrake
 
 from ..stopping.loads_by_hand import rail
 

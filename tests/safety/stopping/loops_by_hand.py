@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
 import pinloop as pl
-from pinloop.model.mechanism import LoopJoint
+from pinloop.model.tree import LoopJoint
 
 from ...screw_tables import Array
 

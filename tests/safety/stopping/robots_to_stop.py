@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 import pinloop as pl
 from pinloop.model.description import GROUND
-from pinloop.safety.brakes.brakes import Kind
+from pinloop.safety.brakes.joint_brake import Kind
 
 from ...screw_tables import Array, Table, joint
 from ...states import URDF

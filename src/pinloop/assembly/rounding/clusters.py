@@ -20,8 +20,6 @@ from ...model.mechanism import Mechanism, build
 from ...tolerances import CLOSED
 from ..search import Problem, jacobian_rank
 
-__all__ = ["LoopCluster", "LoopGroup", "loop_groups", "rigid_loops"]
-
 Array = NDArray[np.float64]
 End = tuple[str, Side]
 """One of the two frames of a joint."""

@@ -23,15 +23,6 @@ from .clusters import LoopCluster, loop_groups, rigid_loops
 from .fitting import Fit, Place, fit_frames, walk
 from .rules import Rule, alignments_of, equalities_of
 
-__all__ = [
-    "DEFAULT_TOLERANCE",
-    "describe_remedy",
-    "describe_rigid",
-    "fitted",
-    "with_exact_geometry",
-    "written_tolerance",
-]
-
 Array = NDArray[np.float64]
 
 

@@ -36,8 +36,6 @@ from ...tolerances import BEST_FIT, FITTED, LEAST_DAMPING, TINY
 from .clusters import LoopCluster
 from .rules import Rule, equations
 
-__all__ = ["Fit", "Place", "fit_frames", "walk"]
-
 Array = NDArray[np.float64]
 
 _CAUTION = 20.0

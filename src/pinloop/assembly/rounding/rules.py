@@ -25,8 +25,6 @@ from ...model.mechanism import Mechanism
 from ...model.pairs import NOTHING, Feature
 from .clusters import End
 
-__all__ = ["Axis", "Rule", "alignments_of", "axes_by_link", "equalities_of", "equations"]
-
 Array = NDArray[np.float64]
 Kind = Literal["parallel", "meeting", "square", "angle", "gap", "distance", "foot"]
 Value = tuple[Array, tuple[Array, Array]]

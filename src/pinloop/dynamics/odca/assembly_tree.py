@@ -15,8 +15,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GROUND_END", "AssemblyTree", "Group", "Slot", "assembly_tree", "partition"]
-
 Indices = NDArray[np.intp]
 
 Shape = tuple[int, ...]

@@ -25,8 +25,6 @@ from ...spatial.lie import adjoint, apply, motion_cross
 from ...tolerances import THIN_MASS
 from .assembly_tree import partition
 
-__all__ = ["Blocks", "is_unsteady", "joined"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

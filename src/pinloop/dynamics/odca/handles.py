@@ -27,8 +27,6 @@ from .assembly_tree import Shape, assembly_tree
 from .blocks import Block, Blocks, is_unsteady, joined
 from .sweeps import Sweeps
 
-__all__ = ["CutJoints", "Handles", "LoopJoints"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

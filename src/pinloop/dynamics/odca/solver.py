@@ -28,8 +28,6 @@ from ..pinocchio_solver import standing
 from .blocks import Blocks
 from .handles import CutJoints, Handles, LoopJoints
 
-__all__ = ["ODCA"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

@@ -39,8 +39,6 @@ from numpy.typing import NDArray
 from ...linalg.orthogonal_factors import Factors, factorize, factorize_singular
 from .assembly_tree import AssemblyTree, Group, Shape
 
-__all__ = ["Sweeps"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

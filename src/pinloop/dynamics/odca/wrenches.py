@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from ...model.description import Body
 from ...model.mechanism import Mechanism
 
-__all__ = ["BodyMotion", "body_motion"]
-
 Array = NDArray[np.float64]
 
 

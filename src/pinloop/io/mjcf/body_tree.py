@@ -23,8 +23,6 @@ from ..quantities import Names, joint_limits, read_mass, rename_ground, spread, 
 from .document import Document, flag, word
 from .geometry import Geom, Shapes, segment
 
-__all__ = ["Tree"]
-
 Member = tuple[Element, pin.SE3, str]
 """An element in a body, the placement of the frame around it, and the default class it has."""
 

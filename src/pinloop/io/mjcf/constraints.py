@@ -19,8 +19,6 @@ from ...model.pairs import make_pair
 from .body_tree import Tree
 from .document import ACTUATORS, EQUALITIES, Document, flag, quaternion
 
-__all__ = ["read_actuators", "read_equalities", "read_tendons"]
-
 Length = dict[str, float]
 """A tendon's length: factors of joint coordinates."""
 

@@ -18,8 +18,6 @@ from ..packages import beside
 from .body_tree import Tree
 from .document import Document, open_file
 
-__all__ = ["attach_models", "expand_copies"]
-
 Name = tuple[str, str]
 """Kind and name of an element."""
 

@@ -20,8 +20,6 @@ from ...errors import suggestion
 from ...tolerances import NO_DIRECTION
 from ..packages import Resolver
 
-__all__ = ["ACTUATORS", "EQUALITIES", "Compiler", "Document", "flag", "merge", "open_file", "word"]
-
 Array = NDArray[np.float64]
 
 ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")

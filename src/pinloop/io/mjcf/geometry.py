@@ -30,8 +30,6 @@ from ..moments import (
 from ..quantities import Color, Names, read_mass, rgba
 from .document import Document, flag, quaternion, turn_z, word
 
-__all__ = ["Geom", "Shapes", "segment"]
-
 Array = NDArray[np.float64]
 
 _KINDS = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")

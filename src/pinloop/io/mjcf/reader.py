@@ -20,8 +20,6 @@ from .constraints import read_actuators, read_equalities, read_tendons
 from .copies import attach_models, expand_copies
 from .document import Document, merge
 
-__all__ = ["read_mjcf"]
-
 _MECHANICAL_FLAGS = (
     "constraint",
     "equality",

@@ -23,8 +23,6 @@ from ...tolerances import PARALLEL
 from ..quantities import axes_turn, joint_limits, limit_numbers, weld
 from .scope import Frame, Scope, text_of, truth
 
-__all__ = ["axes_of", "axis_values", "is_detachable", "read_joints", "sdf_pair"]
-
 Array = NDArray[np.float64]
 Axes = Sequence[Element | None]
 """Elements with the axes of a joint's coordinates, as far as they are given."""

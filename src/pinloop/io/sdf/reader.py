@@ -34,8 +34,6 @@ from ..vocabulary import SDF, report_unread
 from .joints import read_joints
 from .scope import Frame, Scope, Source, fetch, read_pose, text_of, truth, version_of
 
-__all__ = ["read_body", "read_sdf"]
-
 _GRAVITY = (0.0, 0.0, -9.8)
 """SDF's default, which is not the -9.81 of other formats."""
 _SCENERY = ("model://sun", "model://ground_plane")

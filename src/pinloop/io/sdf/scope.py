@@ -21,8 +21,6 @@ from ...boundary.xml import LARGEST, Element, Remarks, parse_xml, pose_rpy
 from ...model.description import GROUND
 from ..packages import Resolver, beside
 
-__all__ = ["Frame", "Scope", "Source", "fetch", "read_pose", "text_of", "truth", "version_of"]
-
 _MOST_INCLUDED = 1000
 """Models that a file includes, and those include: a few such files could mean millions."""
 _DEEPEST = 50

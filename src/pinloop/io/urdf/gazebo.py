@@ -20,8 +20,6 @@ from ..sdf.scope import read_pose, text_of
 from ..vocabulary import SDF, report_unread
 from .loops import closing_joint, reference_placements
 
-__all__ = ["read_gazebo"]
-
 
 def read_gazebo(root: Element, description: Description, remarks: Remarks) -> Description:
     """Add the links and joints that stand in the `<gazebo>` elements of a URDF."""

@@ -23,16 +23,6 @@ from ...model.pairs import Pair, align_z, make_pair, pair_class
 from ...model.tree import motion_of
 from ..quantities import find_body, new_name, turn
 
-__all__ = [
-    "closing_joint",
-    "drake_constraints",
-    "moving_path",
-    "read_axes",
-    "read_loops",
-    "read_pair",
-    "reference_placements",
-]
-
 Array = NDArray[np.float64]
 
 _DEFAULT_AXIS = (1.0, 0.0, 0.0)

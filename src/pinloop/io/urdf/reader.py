@@ -57,8 +57,6 @@ from ..vocabulary import URDF, report_unread
 from .gazebo import read_gazebo
 from .loops import moving_path, read_axes, read_loops, read_pair
 
-__all__ = ["read_urdf"]
-
 _WORLD = "world"
 """What is called so need not be declared: it is the ground."""
 

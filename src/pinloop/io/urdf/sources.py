@@ -21,8 +21,6 @@ from ...errors import BadValue, LoadError
 from ...model.description import LIMITS
 from ..quantities import MOMENTS, SIZES
 
-__all__ = ["expand_xacro", "is_xacro", "xml_of"]
-
 
 def is_xacro(root: Element) -> bool:
     """Whether a document holds macros of xacro at its top."""

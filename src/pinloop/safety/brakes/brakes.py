@@ -23,16 +23,11 @@ from .joint_brake import (
     Chain,
     FrozenTable,
     JointBrake,
-    Kind,
     Parameter,
-    Side,
     Source,
     Value,
 )
 from .template import guess
-
-__all__ = ["Assumption", "Brakes", "Chain", "JointBrake", "Kind", "Side", "Source"]
-
 
 _LONG = 0.5
 """Times above it [s] are suspicious: brakes of robots need hundredths of a second."""

@@ -34,16 +34,6 @@ from .joint_brake import (
     first_problem,
 )
 
-__all__ = [
-    "FORMAT",
-    "BrakeFile",
-    "brakes_text",
-    "json_schema",
-    "parameter_table",
-    "read_brakes",
-    "write_brakes",
-]
-
 FORMAT: Literal["pinloop-brakes-1"] = "pinloop-brakes-1"
 """Version tag of the brake file."""
 

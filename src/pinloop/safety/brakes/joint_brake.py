@@ -19,21 +19,6 @@ from ...boundary.marks import NotNegative, Positive, Range, parted
 from ...boundary.schema import keys_of
 from ...errors import BadValue, UnknownName
 
-__all__ = [
-    "CHAIN_PARAMETERS",
-    "JOINT_PARAMETERS",
-    "Chain",
-    "FrozenTable",
-    "JointBrake",
-    "Kind",
-    "Parameter",
-    "Side",
-    "Source",
-    "Value",
-    "first_problem",
-    "quantity",
-]
-
 Kind = Literal["friction", "tooth", "none"]
 Side = Literal["motor", "joint"]
 Source = Literal["measured", "datasheet", "robot", "assumed"]

@@ -24,8 +24,6 @@ from ...model.workspace import create_data
 from ...tolerances import ARMATURE, NO_LOAD, RANK
 from .joint_brake import Chain, JointBrake, Source, Value
 
-__all__ = ["guess", "worst_loads"]
-
 Array = NDArray[np.float64]
 
 _STOP_TIME = 0.4

@@ -23,7 +23,8 @@ from ...errors import BadValue, PinloopWarning, StopFailed, printable
 from ...model.mechanism import Mechanism
 from ...tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
 from ...tolerances import FIT_COST, FIT_SLOPE, FIT_STEP, LEAST_TORQUE
-from ..brakes.brakes import Brakes, Source
+from ..brakes.brakes import Brakes
+from ..brakes.joint_brake import Source
 from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
 from .comparison import Comparison, compare

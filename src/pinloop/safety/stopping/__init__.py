@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..brakes.brakes import Brakes, Chain, JointBrake
+from ..brakes.brakes import Brakes
+from ..brakes.joint_brake import Chain, JointBrake
 from .plan import Category0, Category1, Category2, Trigger
 from .prepared_robot import Payload
 from .recorded import JointTrajectory

@@ -11,19 +11,11 @@ from ...errors import printable
 from ...model.mechanism import Mechanism
 from ...simulation.limits import LimitPassed
 from ...tables.number_format import decimals, listed, milliseconds, number, units_of
-from ..brakes.brakes import Assumption, Brakes, Chain
-from ..brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
+from ..brakes.brakes import Assumption, Brakes
+from ..brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, Chain, quantity
 from ..space.passed_limits import joint_limits
 from .loads import explained_error
 from .result import StopResult
-
-__all__ = [
-    "PLANNING_AID",
-    "assumption_lines",
-    "assumptions_of",
-    "assumptions_with",
-    "warnings_of",
-]
 
 PLANNING_AID = (
     "This is a planning aid, not a safety certificate: nothing in it replaces a measurement on "

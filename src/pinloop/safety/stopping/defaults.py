@@ -22,8 +22,6 @@ from ...tables.number_format import units_of
 from ...tolerances import MOTION_SHARE, RANK, SAME
 from ..brakes.brakes import Brakes
 
-__all__ = ["brakes_beside", "default_brakes", "default_pose", "default_velocity"]
-
 Array = NDArray[np.float64]
 
 _MARGIN = 0.1

@@ -52,19 +52,6 @@ from .result_document import (
 from .series import series_of
 from .travel import JointStop
 
-__all__ = [
-    "as_document",
-    "brakes_record",
-    "category_record",
-    "chain_record",
-    "columns_of",
-    "payload_record",
-    "robot_record",
-    "versions",
-    "write_csv",
-    "write_json",
-]
-
 Array = NDArray[np.float64]
 Record = TypeVar("Record")
 

@@ -18,8 +18,6 @@ from ...errors import InconsistentVelocity, LoopNotClosed
 from ...model.mechanism import Mechanism
 from ...tolerances import FOLLOWS
 
-__all__ = ["STRIDE", "Follower"]
-
 Array = NDArray[np.float64]
 
 STRIDE = 0.1

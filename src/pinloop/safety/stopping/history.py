@@ -21,8 +21,6 @@ from .plan import BrakeTimes, Plan
 from .prepared_robot import Drivetrain
 from .stop_equations import StopEquations
 
-__all__ = ["MovingSteps", "Pieces", "StopHistory"]
-
 Array = NDArray[np.float64]
 
 

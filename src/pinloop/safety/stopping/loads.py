@@ -31,17 +31,6 @@ from .history import Pieces, StopHistory
 from .prepared_robot import Drivetrain, Sliding
 from .stop_equations import Solved, StopEquations
 
-__all__ = [
-    "CLOSURE",
-    "Ledger",
-    "Loads",
-    "energies_at",
-    "energy_ledger",
-    "explained_error",
-    "measure_loads",
-    "small_energy",
-]
-
 Array = NDArray[np.float64]
 
 _HALVINGS = 24

@@ -15,19 +15,6 @@ from ...simulation.modes import Mode
 from .prepared_robot import Drivetrain, Sliding
 from .reference import Piece, rates_at
 
-__all__ = [
-    "RELEASE",
-    "Phase",
-    "PhaseEvent",
-    "Watched",
-    "breakaway_directions",
-    "gear_contacts",
-    "in_the_way",
-    "motor_bounds",
-    "pinned_bounds",
-    "watched_joints",
-]
-
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

@@ -18,23 +18,11 @@ from ...dynamics import EquationsOfMotion
 from ...errors import BadValue
 from ...linalg.saddle import Saddle
 from ...tolerances import NO_SPEED, TIME_SUM
-from ..brakes.brakes import Brakes, Chain
+from ..brakes.brakes import Brakes
+from ..brakes.joint_brake import Chain
 from .prepared_robot import Drivetrain
 from .recorded import JointTrajectory
 from .reference import EvenPiece, Piece, RecordedPiece, Reference, slow_joints
-
-__all__ = [
-    "BrakeTimes",
-    "Category",
-    "Category0",
-    "Category1",
-    "Category2",
-    "PendingInstants",
-    "Plan",
-    "Trigger",
-    "as_category",
-    "make_plan",
-]
 
 Array = NDArray[np.float64]
 

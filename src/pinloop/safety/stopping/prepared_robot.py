@@ -33,19 +33,8 @@ from ...regularization.sampled_redundancy import with_all_rows
 from ...simulation.limits import JointEnd, joint_ends
 from ...simulation.modes import ModalSystem
 from ...tolerances import NO_ACCELERATION
-from ..brakes.brakes import Brakes, JointBrake
-
-__all__ = [
-    "Drivetrain",
-    "Payload",
-    "PreparedRobot",
-    "Sliding",
-    "SlidingTorques",
-    "mount_robot",
-    "payload_of",
-    "prepare_robot",
-    "tool_of",
-]
+from ..brakes.brakes import Brakes
+from ..brakes.joint_brake import JointBrake
 
 Array = NDArray[np.float64]
 

@@ -23,8 +23,6 @@ from ...tolerances import SAME
 from .following import STRIDE, Follower
 from .recordfile import read_table
 
-__all__ = ["JointTrajectory"]
-
 Array = NDArray[np.float64]
 
 

@@ -17,8 +17,6 @@ from ...boundary.csv import TableRow, read_table_rows
 from ...errors import BadValue, LoadError, UnknownName
 from ...units import UNITS
 
-__all__ = ["RecordTable", "read_table"]
-
 Array = NDArray[np.float64]
 
 _TIME_NAMES = {"t", "time", "timestamp"}

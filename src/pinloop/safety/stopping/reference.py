@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from ...errors import BadValue
 from .recorded import JointTrajectory
 
-__all__ = ["EvenPiece", "Piece", "RecordedPiece", "Reference", "rates_at", "slow_joints"]
-
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

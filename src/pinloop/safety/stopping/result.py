@@ -16,7 +16,8 @@ from ...simulation.modes import ModalSystem
 from ...simulation.trajectory import Trajectory
 from ...tables.report import Report, Section
 from ...tolerances import LIMIT_PASSED
-from ..brakes.brakes import Assumption, Brakes, Chain
+from ..brakes.brakes import Assumption, Brakes
+from ..brakes.joint_brake import Chain
 from ..space.clearance import Approach, SelfCollisions, clearance, self_collisions
 from ..space.passed_limits import joint_limits
 from ..space.solids import Obstacle
@@ -36,8 +37,6 @@ from .travel import (
     measure_joint_travel,
     point_stop,
 )
-
-__all__ = ["StopResult", "make_result"]
 
 Outcome = Literal["stopped", "does not hold", "time-out"]
 

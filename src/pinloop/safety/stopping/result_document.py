@@ -12,20 +12,6 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from ...boundary.json import json_schema_of
 from ...boundary.marks import Check
 
-__all__ = [
-    "FORMAT",
-    "ChainRecord",
-    "Document",
-    "JointRecord",
-    "LedgerRecord",
-    "Numbers",
-    "ParameterRecord",
-    "PayloadRecord",
-    "RobotRecord",
-    "ToolRecord",
-    "json_schema",
-]
-
 FORMAT: Literal["pinloop-stop-1"] = "pinloop-stop-1"
 """Version tag of the document."""
 

@@ -14,8 +14,6 @@ from .result import StopResult
 from .stop_equations import StopEquations
 from .travel import checked_interval, point_motion
 
-__all__ = ["Series", "series_of"]
-
 Array = NDArray[np.float64]
 
 

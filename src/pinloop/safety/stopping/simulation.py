@@ -61,8 +61,6 @@ from .stop_equations import (
 )
 from .teeth import Teeth, impact
 
-__all__ = ["Standstill", "StopSimulation", "Trial"]
-
 Array = NDArray[np.float64]
 State = HybridState[Phase]
 

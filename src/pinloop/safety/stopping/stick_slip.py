@@ -42,11 +42,12 @@ import scipy
 from numpy.typing import NDArray
 
 from ...assembly.search import null_space
+from ...constraints.rows import Locked
 from ...dynamics.stick_slip import Contacts, solve_stick_slip
 from ...errors import PinloopError
 from ...linalg.saddle import Saddle, factor_mass, solve_mass
 from ...model.workspace import create_data
-from ...simulation.modes import Locked, Mode
+from ...simulation.modes import Mode
 from ...tolerances import BOUND_INSTANT, MOTION_SHARE, TORQUE_NOISE
 from .phase import (
     RELEASE,
@@ -60,14 +61,6 @@ from .phase import (
 from .prepared_robot import Drivetrain, Sliding
 from .reference import Piece
 from .stop_equations import StopEquations
-
-__all__ = [
-    "Holding",
-    "PhaseStart",
-    "check_holding",
-    "decide_phase",
-    "gravity_stiffness",
-]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -31,16 +31,6 @@ from .prepared_robot import Drivetrain, Payload, PreparedRobot, prepare_robot
 from .result import StopResult, make_result
 from .simulation import Standstill, StopSimulation, Trial
 
-__all__ = [
-    "PreparedRobot",
-    "hold_on_path",
-    "prepare_robot",
-    "single_faults",
-    "stop",
-    "stop_prepared",
-    "worst_fault",
-]
-
 Array = NDArray[np.float64]
 
 

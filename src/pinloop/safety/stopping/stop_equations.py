@@ -26,17 +26,6 @@ from ...tolerances import RANK, TINY
 from .phase import RELEASE, Phase, pinned_bounds
 from .prepared_robot import Drivetrain, mount_robot
 
-__all__ = [
-    "CHATTER",
-    "INSTANT",
-    "Solved",
-    "StopEquations",
-    "StopTorque",
-    "chatter_message",
-    "explained",
-    "share_evenly",
-]
-
 Array = NDArray[np.float64]
 
 

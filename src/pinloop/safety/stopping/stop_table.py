@@ -26,8 +26,6 @@ from .prepared_robot import payload_of
 from .result import StopResult
 from .travel import JointStop
 
-__all__ = ["stop_table"]
-
 _AMPLE = 1000.0
 """A holding margin above it is not told more exactly: the load is nothing but rounding."""
 _DETOUR = 0.005

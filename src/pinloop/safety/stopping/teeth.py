@@ -17,8 +17,6 @@ from .phase import Watched
 from .prepared_robot import Drivetrain
 from .stop_equations import StopEquations
 
-__all__ = ["Teeth", "at_end_stop", "gear_impulse", "impact"]
-
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

@@ -22,18 +22,6 @@ from .loads import Loads
 from .stick_slip import Holding
 from .teeth import at_end_stop, gear_impulse
 
-__all__ = [
-    "JointStop",
-    "JointTravel",
-    "PointStop",
-    "all_stand_since",
-    "joint_stop",
-    "measure_joint_travel",
-    "point_motion",
-    "point_stop",
-    "stand_since",
-]
-
 Array = NDArray[np.float64]
 
 _MOST = 10_000_000

@@ -26,7 +26,8 @@ from ...boundary.marks import As
 from ...errors import BadValue, UnknownName
 from ...model.mechanism import Mechanism
 from ...units import column_name
-from ..brakes.brakes import Brakes, Chain
+from ..brakes.brakes import Brakes
+from ..brakes.joint_brake import Chain
 from ..stopping import JointTrajectory
 
 Array = NDArray[np.float64]

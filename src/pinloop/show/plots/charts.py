@@ -21,21 +21,6 @@ from ...errors import BadValue
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "MOST_LINES",
-    "PALETTE",
-    "Chart",
-    "Instant",
-    "Line",
-    "Shape",
-    "draw_charts",
-    "merge_instants",
-    "place_labels",
-    "shorten",
-    "styled",
-    "thin_line",
-]
-
 Array = NDArray[np.float64]
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5c00", "#3d9bd1", "#5b4fa0", "#222222")

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from ...tolerances import LOG_FLOOR, SAME
 from .charts import Chart, Instant, Line, place_labels, styled, thin_line
 
-__all__ = ["Picture", "draw"]
-
 Array = NDArray[np.float64]
 
 _MOST_POINTS = 4000

@@ -24,17 +24,6 @@ from .charts import MOST_LINES, Chart, Line, draw_charts
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Coordinate",
-    "Fine",
-    "RunPlots",
-    "charts_by_unit",
-    "coordinates",
-    "sample_states",
-    "thin_states",
-    "velocities",
-]
-
 Array = NDArray[np.float64]
 Ranks = dict[str, tuple[bool, float]]
 """By joint, and by label of its velocities: whether a drive moves it, and its largest speed."""

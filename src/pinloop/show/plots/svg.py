@@ -18,18 +18,6 @@ from ...tables.page import Markup, render
 from ...tolerances import SAME, TICK_DIGITS
 from .charts import Chart, Line, place_labels, shorten, styled, thin_line
 
-__all__ = [
-    "Key",
-    "color_of",
-    "color_scale",
-    "draw",
-    "figure",
-    "label_width",
-    "legend",
-    "shortened",
-    "ticks",
-]
-
 Array = NDArray[np.float64]
 Span = tuple[float, float]
 Scale = Callable[[Any], Any]

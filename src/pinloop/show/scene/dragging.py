@@ -22,8 +22,6 @@ from .live import Message
 from .scene import Scene
 from .solids import encoded, viewer_script
 
-__all__ = ["Dragged", "RobotExhibit", "Slider"]
-
 Array = NDArray[np.float64]
 
 _STEP = 0.1

@@ -16,8 +16,6 @@ from .solids import (
     set_transform,
 )
 
-__all__ = ["FIELD_OF_VIEW", "light_scene"]
-
 Array = NDArray[np.float64]
 
 FIELD_OF_VIEW = 32.0

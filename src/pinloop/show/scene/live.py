@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 from ...boundary.json import json_text
 from ...errors import PinloopError
 
-__all__ = ["Exhibit", "Message", "Viewer"]
-
 Message = dict[str, Any]
 
 _HOSTS = ("127.0.0.1", "localhost", "::1")

@@ -20,8 +20,6 @@ from ...errors import BadValue, PinloopWarning
 from ...tolerances import THIN_TRIANGLE
 from .solids import Color, Solid, triangles
 
-__all__ = ["MeshFiles", "crease_normals", "decimate"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 

@@ -18,20 +18,6 @@ from ...simulation.modes import Mode
 from ...simulation.trajectory import Trajectory
 from ...tolerances import NO_LOAD
 
-__all__ = [
-    "Arrow",
-    "Spans",
-    "arrows_of",
-    "checked_times",
-    "force_names",
-    "frame_times",
-    "mode_spans",
-    "modes_at",
-    "opened_spans",
-    "round_scale",
-    "standing_spans",
-]
-
 Array = NDArray[np.float64]
 Spans = tuple[tuple[float, float], ...]
 

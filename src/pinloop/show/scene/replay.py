@@ -44,8 +44,6 @@ from .solids import (
     tube,
 )
 
-__all__ = ["FORCE", "MESH_BYTES", "MOMENT", "Additions", "Layer", "Replay", "Trace", "make_replay"]
-
 Array = NDArray[np.float64]
 
 MESH_BYTES = 4_500_000

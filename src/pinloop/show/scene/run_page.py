@@ -25,8 +25,6 @@ from .replay import FORCE, MOMENT, Additions, Replay, Trace, make_replay
 from .scene import LOOP
 from .solids import Color, css_color, viewer_script
 
-__all__ = ["ReplayOptions", "RunExhibit", "play_run", "run_page", "run_replay", "write_run"]
-
 _MESH_BYTES = 3_000_000
 _FRAME_CHARACTERS = 2_600_000
 """What the meshes and the frames of a page may take."""

@@ -17,8 +17,9 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ...model.description import GROUND, Joint
-from ...model.mechanism import LoopJoint, Mechanism
+from ...model.mechanism import Mechanism
 from ...model.pairs import SymbolSolid, align_z
+from ...model.tree import LoopJoint
 from ...model.workspace import create_data
 from .lighting import light_scene
 from .meshes import MeshFiles
@@ -34,8 +35,6 @@ from .solids import (
     set_property,
     set_transform,
 )
-
-__all__ = ["LOOP", "Node", "Part", "Scene", "make_scene"]
 
 Array = NDArray[np.float64]
 

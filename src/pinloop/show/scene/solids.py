@@ -22,28 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import PinloopError
 from ...tables.page import Markup
 
-__all__ = [
-    "Color",
-    "Command",
-    "Solid",
-    "css_color",
-    "cylinder",
-    "encoded",
-    "facets",
-    "line_segments",
-    "make_solid",
-    "packed",
-    "phong",
-    "ring",
-    "set_light",
-    "set_object",
-    "set_property",
-    "set_transform",
-    "triangles",
-    "tube",
-    "viewer_script",
-]
-
 Array = NDArray[np.float64]
 Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, each in [0, 1]."""

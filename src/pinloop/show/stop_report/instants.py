@@ -11,16 +11,6 @@ from ...tolerances import SAME_INSTANT
 from ..plots.charts import Instant
 from ..plots.svg import shortened
 
-__all__ = [
-    "Clock",
-    "Happening",
-    "clock_of",
-    "happenings",
-    "instants",
-    "instants_of_joint",
-    "shown_until",
-]
-
 _LONGEST = 230.0
 """Width of the longest label."""
 _MOST = 24

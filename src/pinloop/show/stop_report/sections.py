@@ -21,8 +21,6 @@ from ..scene.motion import frame_times
 from ..scene.replay import MESH_BYTES, Additions, Layer, Trace, make_replay
 from .instants import shown_until
 
-__all__ = ["Badge", "Card", "Motion", "Provenance", "make_motion", "provenance_of", "time_stamp"]
-
 _REACTION, _BRAKING = (0.45, 0.49, 0.55, 1.0), (0.80, 0.12, 0.45, 1.0)
 _VOLUME = (0.10, 0.55, 0.45, 0.20)
 _TRIANGLES = 40_000

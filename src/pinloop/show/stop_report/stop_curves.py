@@ -28,15 +28,6 @@ from .instants import Clock, clock_of, instants, instants_of_joint, shown_until
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "StopCurves",
-    "energy_flow",
-    "heat_by_joint",
-    "joint_spans",
-    "plot_stop",
-    "stacked",
-]
-
 Array = NDArray[np.float64]
 
 _POINTS, _MOST_POINTS = 320, 2000

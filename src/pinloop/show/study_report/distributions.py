@@ -23,19 +23,6 @@ from ..plots.charts import Chart, Instant, Line, Shape
 from ..plots.svg import Key
 from .results import VARIED, Measures, QuantityDistribution, Results, capital
 
-__all__ = [
-    "KEYS",
-    "Angles",
-    "Influence",
-    "angle_charts",
-    "bin_result",
-    "histogram",
-    "influence_of",
-    "share_explained",
-    "table_rows",
-    "whole_charts",
-]
-
 Array = NDArray[np.float64]
 
 _HEIGHT, _SMALL = 170.0, 120.0

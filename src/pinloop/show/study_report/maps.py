@@ -26,8 +26,6 @@ from .results import Measures, QuantityDistribution, Results, capital
 
 trimesh = lazy_loader.load("trimesh")
 
-__all__ = ["Maps", "hexagons", "map_spans", "maps_of", "obstacle_layers", "outline", "surface"]
-
 Array = NDArray[np.float64]
 
 _POINTS = 300

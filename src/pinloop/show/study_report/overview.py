@@ -34,17 +34,6 @@ from .results import (
     quantities,
 )
 
-__all__ = [
-    "MOST_LIVE",
-    "badge",
-    "cards",
-    "choose_cases",
-    "facts",
-    "ranges",
-    "shown_cases",
-    "warnings",
-]
-
 _MOST = 5
 """So many cases are replayed, if nobody names them."""
 _MESHES, _FRAMES, _FEWEST = 4_000_000, 2000, 60

@@ -36,8 +36,6 @@ from ...safety.studies.study import Study
 from ...safety.studies.summary import SAMPLED
 from .maps import surface
 
-__all__ = ["FORMAT", "Manifest", "json_schema", "manifest_document", "manifest_text"]
-
 FORMAT: Literal["pinloop-study-manifest-1"] = "pinloop-study-manifest-1"
 """Version tag of the document."""
 

@@ -27,20 +27,6 @@ from ...tables.number_format import decimals, number
 from ...tolerances import LIMIT_PASSED
 from ...units import column_unit, shown_unit
 
-__all__ = [
-    "VARIED",
-    "Failure",
-    "Measures",
-    "Quantity",
-    "QuantityDistribution",
-    "Results",
-    "capital",
-    "joints_beyond",
-    "quantities",
-    "quantity_distributions",
-    "results_of",
-]
-
 Array = NDArray[np.float64]
 
 _EXAMPLES = 5
