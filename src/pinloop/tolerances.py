@@ -135,6 +135,8 @@ BEST_FIT = 3e-15
 """rad, lengths: residual at which a fit stops improving"""
 FITTED_ZERO = 1e-11
 """1: singular values of rows that depend on each other exactly stay below this after a fit"""
+FITTED_FINEST = 1e-8
+"""1: singular values that a fit sees at last: of normal equations, the square of the last bits"""
 LEAST_DAMPING = 1e-9
 """1: least damping of the steps of a fit"""
 

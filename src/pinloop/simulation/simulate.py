@@ -116,13 +116,8 @@ def simulate(
     require_robot(robot)
     require_kind(forces, Iterable, "forces", "give a list of forces, such as [pl.PD(...)]")
     span = _span(start, until)
-    if method is not None and not isinstance(method, MuntheKaas):
-        raise BadValue(f"{method!r} is no method; write e.g. pl.MuntheKaas('rk4', step=1e-3)")
+    _check_method(method, stabilization)
     _check_steps(method, span, save_every)
-    if stabilization is not None and not isinstance(stabilization, Projection):
-        raise BadValue(
-            f"{stabilization!r} is no stabilization; write e.g. pl.Projection(coordinates='mass')"
-        )
     acting = [*forces]
     if losses:
         acting += _losses(robot)
@@ -156,6 +151,15 @@ def simulate(
     )  # fmt: skip
     with _progress(progress, span, robot.name) as report:
         return run.go(mode, q0, v0, report)
+
+
+def _check_method(method: object, stabilization: object) -> None:
+    if method is not None and not isinstance(method, MuntheKaas):
+        raise BadValue(f"{method!r} is no method; write e.g. pl.MuntheKaas('rk4', step=1e-3)")
+    if stabilization is not None and not isinstance(stabilization, Projection):
+        raise BadValue(
+            f"{stabilization!r} is no stabilization; write e.g. pl.Projection(coordinates='mass')"
+        )
 
 
 def _check_steps(method: MuntheKaas | None, span: float, save_every: float | None) -> None:

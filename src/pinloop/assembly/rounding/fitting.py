@@ -32,7 +32,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ...linalg.dense import block_matrix, damped_least_squares
-from ...tolerances import BEST_FIT, FITTED, LEAST_DAMPING, TINY
+from ...tolerances import BEST_FIT, FITTED, FITTED_FINEST, LEAST_DAMPING, TINY
 from .clusters import LoopCluster
 from .rules import Rule, equations
 
@@ -42,8 +42,6 @@ _CAUTION = 20.0
 """How many times the first residual a singular value must be to be told from rounding at once."""
 _GAIN = 0.3
 """A step that leaves more than this part of the residual shows that smaller ones must be seen."""
-_FINEST = 1e-8
-"""Singular values that are seen at last: of normal equations, the square of the last bits."""
 _ITERATIONS = 60
 _SHARE = 0.15
 """Configurations whose rows are less independent than this part of the best are passed over."""
@@ -194,9 +192,9 @@ def fit_frames(
             break
         threshold = threshold or _CAUTION * error
         if best is not None and error > _GAIN * best[0]:
-            if best[0] < FITTED or threshold <= _FINEST:
+            if best[0] < FITTED or threshold <= FITTED_FINEST:
                 break
-            threshold = max(threshold / 10, _FINEST)
+            threshold = max(threshold / 10, FITTED_FINEST)
         if best is None or error < best[0]:
             best = error, fit
         if error < BEST_FIT:
