@@ -15,8 +15,8 @@ from tools.house import MEASURES, Measure, Package, report
 ROOT = Path(__file__).parents[2]
 
 REACHED = {
-    "lines": 62_000,
-    "files": 288,
+    "lines": 57_500,
+    "files": 233,
 }
 """What exceeds its target still: lower these numbers when the source gets better, never raise them.
 """
