@@ -11,7 +11,6 @@ import pytest
 import pinloop as pl
 from pinloop.assembly.rounding import exact, fitting
 from pinloop.assembly.rounding.clusters import LoopCluster
-from pinloop.assembly.rounding.fitting import walk
 from pinloop.linalg.dense import block_matrix
 from pinloop.model.description import GROUND
 
@@ -97,18 +96,3 @@ def test_a_long_ladder_is_not_said_to_be_barely_held(monkeypatch: pytest.MonkeyP
     robot = pl.from_screws(cranks(60), tolerance=0)
     monkeypatch.setattr(exact, "_fits", fail)
     assert not pl.diagnose(robot, samples=1).warnings
-
-
-def test_a_change_of_the_size_of_rounding_ends_the_search(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Of a slab on three parallel cranks ranks 3 and 4 might be meant; 3 is found at once.
-    tried = list[int]()
-
-    def counted(cluster: LoopCluster, q: Any, rank: int, *args: Any) -> Any:
-        tried.append(rank)
-        return walk(cluster, q, rank, *args)
-
-    monkeypatch.setattr(exact, "walk", counted)
-    work(cranks(2), tmp_path, monkeypatch)
-    assert len(set(tried)) == 1
