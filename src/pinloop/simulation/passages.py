@@ -119,7 +119,7 @@ class Passage:
         base = self._solve(t, np.zeros(len(self._along)), home, np.inf)
         if base is None:
             raise NoBranch("the pose where the passage starts is not regular")
-        self._near, self._least = base, Regularity.NODE * base.regularity
+        self._least = Regularity.NODE * base.regularity
         for self._spacing in _SPACINGS:
             self._curve: dict[int, _Node | None] = {0: base}
             if self._is_smooth(t, v, base):
@@ -155,12 +155,11 @@ class Passage:
 
     # -- coordinates --------------------------------------------------------------------------
 
-    def _coordinates(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """Coordinates of the branch and their rates, each of shape (d,)."""
+    def _seen(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Configuration as seen from the base, and its rate: of free joints, without units."""
         psi = pin.difference(self._model, self._base, q)
         rate = v if self._flat else np.linalg.solve(self._dexp(psi), v)
-        along = self._along / self._unit[self._free]
-        return along @ psi[self._free], along @ rate[self._free]
+        return (psi / self._unit)[self._free], (rate / self._unit)[self._free]
 
     def _dexp(self, psi: Array) -> Array:
         """Velocity per rate of ``psi`` of all coordinates, with units, shape (nv, nv)."""
@@ -212,39 +211,60 @@ class Passage:
         return None
 
     def _continued(
-        self, t: float, y: Array, place: int, line: dict[int, _Node | None]
+        self, t: float, y: Array, place: int, known: list[tuple[int, _Node]], first: Array
     ) -> _Node | None:
-        """The node at a place of a line, foreseen from those next to it."""
-        known = [(k, node) for k, node in line.items() if node is not None]
+        """The node at a place of a line, foreseen from those before it on its side.
+
+        No others, which may be known or not: the same state gives the same bits.
+
+        Args:
+            t: its time [s].
+            y: its coordinates, shape (d,).
+            place: the place.
+            known: nodes on the same side.
+            first: what is foreseen where there is none, shape (n,).
+        """
         known = sorted(known, key=lambda item: abs(item[0] - place))[:_FORESEEN]
         if len(known) > 1:
             weights = _weights([k for k, _ in known], place)[0]
             guess = _sum(weights, [node.psi for _, node in known])
             return self._solve(t, y, guess, _STRAY * self._spacing)
-        node = known[0][1] if known else self._near
-        guess = node.psi + node.slope @ (y - self._along @ node.psi)
-        return self._solve(t, y, guess, self._spacing)
+        for _, node in known:
+            first = node.psi + node.slope @ (y - self._along @ node.psi)
+        return self._solve(t, y, first, self._spacing)
 
     def _on_curve(self, place: int) -> _Node | None:
         """Node of a branch with one coordinate: they are solved once, from the base outwards."""
         if place not in self._curve:
             self._on_curve(place - (1 if place > 0 else -1))
+            known = [(k, x) for k, x in self._curve.items() if x is not None and k * place >= 0]
             y = np.array([place * self._spacing])
-            self._curve[place] = self._continued(self._t, y, place, self._curve)
+            self._curve[place] = self._continued(self._t, y, place, known, known[0][1].psi)
         return self._curve[place]
 
-    def _on_line(self, t: float, y: Array, rate: Array, speed: float) -> _Nodes:
-        """Nodes on the line along which the coordinates move, half a place before and behind."""
+    def _on_line(self, t: float, psi: Array, rate: Array, speed: float) -> _Nodes:
+        """Nodes on the line along which a state moves, half a place before it and behind.
+
+        Args:
+            t: its time [s].
+            psi: its configuration, see `_Node`.
+            rate: the rate of that, shape (n,).
+            speed: rate of the length along the line [1/s].
+        """
         line: dict[int, _Node | None] = {}
-        moving = rate / speed if speed > 0.0 else rate
         pace = 1 / speed if speed > 0.0 else 0.0
 
         def node(place: int) -> _Node | None:
             if place not in line:
                 if place not in (0, -1):
                     node(place - (1 if place > 0 else -1))
-                s = (place + 0.5) * self._spacing
-                line[place] = self._continued(t + s * pace, y + s * moving, place, line)
+                ahead = (place + 0.5) * self._spacing * pace
+                known = [
+                    (k, x) for k, x in line.items() if x is not None and (k >= 0) == (place >= 0)
+                ]
+                there = psi + ahead * rate
+                y = self._along @ there
+                line[place] = self._continued(t + ahead, y, place, known, there)
             return line[place]
 
         return node
@@ -253,14 +273,14 @@ class Passage:
 
     def _point(self, t: float, q: Array, v: Array) -> _Point:
         """The branch where it has the coordinates of a state."""
-        y, rate = self._coordinates(q, v)
+        seen, motion = self._seen(q, v)
+        rate = self._along @ motion
         if self._is_curve:
-            place, speed = float(y[0]) / self._spacing, float(rate[0])
+            place, speed = float((self._along @ seen)[0]) / self._spacing, float(rate[0])
             near = _nearest(self._on_curve, place)
         else:
             place, speed = -0.5, float(np.linalg.norm(v / self._unit))
-            near = _nearest(self._on_line(t, y, rate, speed), place)
-        self._near = near[0][1]
+            near = _nearest(self._on_line(t, seen, motion, speed), place)
         value, slope = _weights([k for k, _ in near], place)
         velocities = [node.basis @ rate + node.drift for _, node in near]
         return _Point(
@@ -272,15 +292,15 @@ class Passage:
 
     def _is_smooth(self, t: float, v: Array, base: _Node) -> bool:
         """Whether the nodes along a velocity tell what the base is, and the branch goes through."""
-        rate, speed = self._coordinates(self._base, v)[1], float(np.linalg.norm(v / self._unit))
-        line = self._on_line(t, 0 * rate, rate, speed)
+        motion, speed = self._seen(self._base, v)[1], float(np.linalg.norm(v / self._unit))
+        line = self._on_line(t, base.psi, motion, speed)
         try:
             for side in (1, -1):
                 self._require_way_through(t, line, side, speed, base)
             near = _nearest(line, -0.5)
         except NoBranch:
             return False
-        if _rank(self._rows(t, near[0][1].psi)[0]) != len(self._free) - len(rate):
+        if _rank(self._rows(t, near[0][1].psi)[0]) != len(self._free) - len(self._along):
             return False  # the base is singular itself
         basis = _sum(_weights([k for k, _ in near], -0.5)[0], [node.basis for _, node in near])
         off = np.abs(basis - base.basis).max(initial=0.0)

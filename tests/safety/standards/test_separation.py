@@ -291,7 +291,7 @@ def test_a_vertical_way_is_no_horizontal_advance() -> None:
 
 def test_a_person_whose_speed_varies() -> None:
     T = T_R + T_S
-    found = separation(carriage(), human_speed=lambda t: 1.6 * (1 - abs(2 * t / T - 1)))
+    found = separation(carriage(), human_speed=lambda t: 1.6 * max(0, 1 - abs(2 * t / T - 1)))
     assert found["S_h"].value == pytest.approx(0.5 * 1.6 * T, rel=1e-4)
     assert found["S_h"].simple == pytest.approx(1.6 * T, rel=5e-3)
     assert found.human_speed == pytest.approx(1.6, rel=5e-3)
