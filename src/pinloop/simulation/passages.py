@@ -10,7 +10,7 @@ configuration ``q(y)`` and the basis ``N(y)`` of the velocities, at nodes on the
     v = N y' + c,    K v = b,    a = N y'' + w,    N'(M a - f) = N'K' mu,
 
 where ``c`` belongs to rows that move, ``w`` is the rate of ``v`` along the line while ``y'`` stays,
-and ``K`` are the rows on velocities alone (as paper 1, eqs. 30-32, with motions of the branch
+and ``K`` are the rows on velocities alone (as paper 1, eqs. 54-59, with motions of the branch
 instead of those that the rows allow). What is left out is of seventh order in the distance of the
 nodes. The momentum with which the robot arrives says which branch that is: the one through the
 regular poses that it has passed, or, if it starts in a singular pose, the one along its velocity.
