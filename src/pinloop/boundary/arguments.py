@@ -207,6 +207,8 @@ def _fits(value: Any, kind: Any) -> bool:
     origin, parts = get_origin(kind), get_args(kind)
     if kind is Any or isinstance(kind, TypeVar):
         return True
+    if kind == ArrayLike:  # in an alias; what it is made of differs between releases of NumPy
+        return _is_numbers(value)
     if kind is None:
         return value is None
     if origin is Annotated:
@@ -270,6 +272,8 @@ _SCALARS: Mapping[Any, Callable[[Any], bool]] = {
 
 def _described(kind: Any) -> str:
     """A kind in words."""
+    if kind == ArrayLike:
+        return _WORDS[_Numbers]
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return " or ".join(dict.fromkeys(map(_described, parts)))
