@@ -34,15 +34,18 @@ every_formulation = pytest.mark.parametrize(
 Bars = tuple[float, float, float]
 
 
-def flat(bars: Bars) -> pl.Mechanism:
-    """A four-bar in its flat pose; bars may point backwards."""
+def flat(bars: Bars, *, on_cart: bool = False) -> pl.Mechanism:
+    """A four-bar in its flat pose, perhaps on a cart along x; bars may point backwards."""
     a, b, d = bars
+    ground = "cart" if on_cart else GROUND
+    slide = [joint("slide", "prismatic", GROUND, "cart", 0 * X, X)] if on_cart else []
     return tables.build(
         table(
             "flat four-bar",
-            joint("left", "revolute", GROUND, "crank", 0 * X, TURN),
+            *slide,
+            joint("left", "revolute", ground, "crank", 0 * X, TURN),
             joint("top", "revolute", "crank", "coupler", a * X, TURN),
-            joint("right", "revolute", GROUND, "rocker", (a + b - d) * X, TURN),
+            joint("right", "revolute", ground, "rocker", (a + b - d) * X, TURN),
             joint("close", "revolute", "coupler", "rocker", (a + b) * X, TURN, cut=True),
         )
     )

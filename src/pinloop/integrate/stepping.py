@@ -148,9 +148,9 @@ class Stepper:
             memory = memory._replace(regularity=flow.regularity())
             if memory.regularity < Regularity.NEAR:
                 try:
-                    flow = flow.branch(t, q, v)
-                    memory = memory._replace(branch=flow)
-                    q, v, _ = flow.project(t, q, v)
+                    branch = flow.branch(t, q, v)
+                    q, v, _ = branch.project(t, q, v)
+                    flow, memory = branch, memory._replace(branch=branch)
                 except NoBranch:
                     pass  # then steps that end near other branches find out
         self.evaluations += 1

@@ -30,6 +30,7 @@ from ..errors import BadValue
 from ..integrate import NoBranch
 from ..linalg.saddle import Saddle
 from ..tolerances import Regularity
+from .modes import RobotManifold
 from .stabilization import Projection, Projector
 
 Array = NDArray[np.float64]
@@ -105,10 +106,9 @@ class Passage:
     def __init__(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> None:
         self._equations, self._base, self._t = equations, q, t
         robot, rows = equations.robot, equations.rows
-        self._model = robot.model
+        self._group = RobotManifold(robot)
         self._unit = np.where(robot.is_translation, robot.length, 1.0)
         self._free = np.delete(np.arange(robot.nv), rows.locked)
-        self._flat = robot.nq == robot.nv
         holonomic = rows.holonomic[: rows.unlocked]
         self._closing, self._rolling = np.flatnonzero(holonomic), np.flatnonzero(~holonomic)
         home = np.zeros(len(self._free))
@@ -157,13 +157,9 @@ class Passage:
 
     def _seen(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Configuration as seen from the base, and its rate: of free joints, without units."""
-        psi = pin.difference(self._model, self._base, q)
-        rate = v if self._flat else np.linalg.solve(self._dexp(psi), v)
+        psi = self._group.difference(self._base, q)
+        rate = self._group.dexp_inv(self._base, psi, v)
         return (psi / self._unit)[self._free], (rate / self._unit)[self._free]
-
-    def _dexp(self, psi: Array) -> Array:
-        """Velocity per rate of ``psi`` of all coordinates, with units, shape (nv, nv)."""
-        return np.asarray(pin.dIntegrate(self._model, self._base, psi, pin.ARG1))
 
     def _of_all(self, psi: Array) -> Array:
         """``psi`` of all coordinates, with units, shape (nv,)."""
@@ -172,12 +168,12 @@ class Passage:
         return whole
 
     def _configuration(self, psi: Array) -> Array:
-        return np.asarray(pin.integrate(self._model, self._base, self._of_all(psi)))
+        return self._group.integrate(self._base, self._of_all(psi))
 
     def _velocities(self, psi: Array) -> Array:
         """Velocity per rate of ``psi``, shape (nv, n)."""
-        dexp = np.eye(len(self._unit)) if self._flat else self._dexp(self._of_all(psi))
-        return np.asarray(dexp[:, self._free] * self._unit[self._free])
+        rates = np.diag(self._unit)[:, self._free]
+        return self._group.dexp(self._base, self._of_all(psi), rates)
 
     def _rows(self, t: float, psi: Array) -> tuple[Array, Array, Array]:
         """Rows on rates of ``psi``, what they ask for, and their residuals, without units."""
@@ -222,15 +218,13 @@ class Passage:
             y: its coordinates, shape (d,).
             place: the place.
             known: nodes on the same side.
-            first: what is foreseen where there is none, shape (n,).
+            first: what is foreseen where there are fewer than two, shape (n,).
         """
         known = sorted(known, key=lambda item: abs(item[0] - place))[:_FORESEEN]
         if len(known) > 1:
             weights = _weights([k for k, _ in known], place)[0]
             guess = _sum(weights, [node.psi for _, node in known])
             return self._solve(t, y, guess, _STRAY * self._spacing)
-        for _, node in known:
-            first = node.psi + node.slope @ (y - self._along @ node.psi)
         return self._solve(t, y, first, self._spacing)
 
     def _on_curve(self, place: int) -> _Node | None:
@@ -238,8 +232,9 @@ class Passage:
         if place not in self._curve:
             self._on_curve(place - (1 if place > 0 else -1))
             known = [(k, x) for k, x in self._curve.items() if x is not None and k * place >= 0]
-            y = np.array([place * self._spacing])
-            self._curve[place] = self._continued(self._t, y, place, known, known[0][1].psi)
+            y, base = np.array([place * self._spacing]), known[0][1]
+            first = base.psi + base.slope @ y
+            self._curve[place] = self._continued(self._t, y, place, known, first)
         return self._curve[place]
 
     def _on_line(self, t: float, psi: Array, rate: Array, speed: float) -> _Nodes:
@@ -316,10 +311,11 @@ class Passage:
             node = line(round(place))
             if node is not None and node.regularity >= base.regularity:
                 return
-            near = _nearest(line, place + 0.5 * side)
-            weights = _weights([k for k, _ in near], place + 0.5 * side)[0]
+            between = place + 0.5 * side
+            near = _nearest(line, between)
+            weights = _weights([k for k, _ in near], between)[0]
             psi = _sum(weights, [node.psi for _, node in near])
-            self._require_closed(self._rows(t + (place + 0.5 * side + 0.5) * pace, psi)[2])
+            self._require_closed(self._rows(t + (between + 0.5) * pace, psi)[2])
         raise NoBranch("the branch does not get regular again")
 
     def _require_closed(self, residual: Array) -> None:
