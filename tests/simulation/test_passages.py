@@ -18,6 +18,7 @@ from scipy.integrate import solve_ivp
 import pinloop as pl
 from pinloop.constraints.rows import BoundRow, Row, Terms
 from pinloop.simulation.initial_state import obstacle
+from pinloop.simulation.passages import open_passage
 
 from .. import screw_tables as tables
 from ..linkages import windows
@@ -227,6 +228,24 @@ def test_a_driven_crank_takes_the_others_along(speed: float) -> None:
             cosine = np.cos(run.q[:, low.q.start])  # of the angle from upright
             momentum = mass * run.v[:, x.v.start] - S * cosine * run.v[:, low.v.start]
             np.testing.assert_allclose(momentum, momentum[0], atol=1e-5)
+
+
+def test_a_passage_moves_on_with_a_drive() -> None:
+    """States of the driven row are on the branch already, before, in and behind the flat pose."""
+    robot = pl.regularize(tables.build(windows(2, on_cart=True)))
+    drive = pl.constraints.Prescribed("low0", lambda t: (0.2 - np.pi / 2 - t, -1.0, 0.0))
+    equations = pl.EquationsOfMotion(robot, rows=[drive])
+
+    def state(t: float) -> tuple[Array, Array]:
+        q, v = parallel(robot, 0.2 - t, -1.0)
+        q[robot.coordinates("slide").q], v[robot.coordinates("slide").v] = 0.4 * t, 0.4
+        return q, v
+
+    passage = open_passage(equations, 0.0, *state(0.0))
+    for t in (0.0, 0.1, 0.19, 0.2, 0.3):
+        q, v = passage.project(t, *state(t))
+        np.testing.assert_allclose(q, state(t)[0], atol=1e-9)
+        np.testing.assert_allclose(v, state(t)[1], atol=1e-8)
 
 
 # -- other mechanisms ---------------------------------------------------------------------------
