@@ -73,7 +73,7 @@ METHODS = [
     (pl.MuntheKaas("dop853"), 2e-6),
     (pl.MuntheKaas("dop853", rtol=1e-11, atol=1e-11), 4e-9),
     (pl.MuntheKaas("rk4", step=1e-2), 2e-6),
-    (pl.MuntheKaas("rk4", step=2e-3), 2e-9),
+    (pl.MuntheKaas("rk4", step=2e-3), 3e-9),
 ]
 
 
@@ -137,8 +137,11 @@ def test_windows_on_a_cart(count: int, rtol: float) -> None:
     method = pl.MuntheKaas("dopri5", rtol=rtol, atol=rtol)
     run = pl.simulate(robot, *parallel(robot, np.pi / 2, -1.0), until=4.0, method=method)
     x, angle = cart_after(count, 4.0)
-    assert run.q[-1][robot.coordinates("slide").q][0] == pytest.approx(x, abs=50 * rtol)
-    assert angle_of(robot, run.q[-1]) == pytest.approx(angle, abs=200 * rtol)
+    # Beside the tolerance, what rounding leaves of accelerations in passages (1e-10) grows to 1e-8.
+    rounding = 5e-8
+    slide = run.q[-1][robot.coordinates("slide").q][0]
+    assert slide == pytest.approx(x, abs=25 * rtol + rounding)
+    assert angle_of(robot, run.q[-1]) == pytest.approx(angle, abs=100 * rtol + rounding)
 
 
 RADIUS = 0.3
