@@ -157,8 +157,7 @@ class Trajectory:
         states = [self._at(time) for time in times]
         if np.ndim(t) == 0:
             return State(float(times[0]), *states[0])
-        q = np.array([q for q, _ in states]).reshape(-1, self.robot.nq)
-        return State(times, q, np.array([v for _, v in states]).reshape(-1, self.robot.nv))
+        return State(times, np.array([q for q, _ in states]), np.array([v for _, v in states]))
 
     def _at(self, time: float) -> tuple[Array, Array]:
         k = int(np.searchsorted(self.t, time, side="right")) - 1

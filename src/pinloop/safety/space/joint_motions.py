@@ -387,8 +387,9 @@ def bound_factors(factors: JointFactors, base: Array, control: Array) -> list[Fa
     slides, turns, starts = factors.gains
 
     def largest(points: Array, gain: Array) -> Array:
-        squares = (points * points).reshape(-1, factors.nv) @ gain
-        return np.asarray(np.sqrt(squares.reshape(*points.shape[:2], -1).max(axis=1)))
+        leaves, count, nv = points.shape
+        squares = (points * points).reshape(leaves * count, nv) @ gain
+        return np.asarray(np.sqrt(squares.reshape(leaves, count, gain.shape[1]).max(axis=1)))
 
     first = 5 * np.diff(control, axis=1)
     second = 4 * np.diff(first, axis=1)

@@ -99,7 +99,7 @@ def measure_loads(
         if rule is FINE:
             pieces = pieces.halves()
     speed, torque, gear = peaks.reshape(3, nv)
-    *heat, drive = work.reshape(-1, nv)
+    *heat, drive = work.reshape(len(_SINKS) + 1, nv)
     return Loads(speed, torque, gear, dict(zip(_SINKS, heat, strict=True)), drive)
 
 
