@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pinloop.model.description import GROUND, Body, Description, Geometry, Joint, Shape, constant
 from pinloop.model.mechanism import Mechanism, build
 from pinloop.model.pairs import Pair, align_z, make_pair
-from pinloop.show.scene.solids import Command, packed
+from pinloop.show.scene.commands import Command, packed
 
 Array = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ import trimesh
 from numpy.testing import assert_allclose
 
 from pinloop.errors import PinloopWarning
-from pinloop.show.scene.meshes import MeshFiles, crease_normals
 from pinloop.show.scene.scene import make_scene
+from pinloop.show.scene.solids import MeshFiles, crease_normals
 
 from .scenes import Played, arm, at, visual
 

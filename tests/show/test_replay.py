@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 import pinloop as pl
 from pinloop.model.description import NamedFrame
 from pinloop.model.mechanism import build
-from pinloop.show.scene.meshes import decimate
 from pinloop.show.scene.motion import frame_times, standing_spans
 from pinloop.show.scene.replay import Additions, Layer, Trace, make_replay
 from pinloop.show.scene.scene import make_scene
-from pinloop.show.scene.solids import Solid, tube
+from pinloop.show.scene.solids import Solid, decimate, tube
 from pinloop.simulation.trajectory import Trajectory
 
 from .scenes import Played, arm, at, visual

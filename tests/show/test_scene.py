@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose
 from pinloop.model.description import GROUND, Body, Description, Joint, NamedFrame, constant
 from pinloop.model.mechanism import Mechanism, build
 from pinloop.model.pairs import PAIR_NAMES, make_pair
+from pinloop.show.scene.commands import packed
 from pinloop.show.scene.scene import LOOP, make_scene
-from pinloop.show.scene.solids import packed
 
 from .scenes import RED, Played, arm, at, moved, open_pair, visual
 

@@ -16,10 +16,11 @@ from ...boundary.arguments import public
 from ...boundary.files import write_text
 from ...model.mechanism import Mechanism, require_robot
 from ...tables.page import render
+from .commands import encoded, viewer_script
 from .dragging import RobotExhibit
 from .live import Viewer
 from .scene import LOOP, Scene, make_scene
-from .solids import css_color, encoded, viewer_script
+from .solids import css_color
 
 __all__ = ["save_html", "view"]
 

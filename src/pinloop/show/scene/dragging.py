@@ -18,9 +18,9 @@ from ...model.mechanism import Mechanism
 from ...model.tree import JointCoordinates, coordinate_names
 from ...tables.page import render
 from ...tolerances import SLIDER_MISSED
+from .commands import encoded, viewer_script
 from .live import Message
 from .scene import Scene
-from .solids import encoded, viewer_script
 
 Array = NDArray[np.float64]
 

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from ...simulation.trajectory import Trajectory
 from ...tables.page import Markup, render
 from ...tolerances import SLIDER_STEP, STILL
-from .lighting import light_scene
-from .meshes import decimate
+from .commands import Command, encoded, light_scene, phong, set_object
 from .motion import (
     Arrow,
     Spans,
@@ -32,17 +31,7 @@ from .motion import (
     standing_spans,
 )
 from .scene import Node, Scene, make_scene
-from .solids import (
-    Color,
-    Command,
-    Solid,
-    cylinder,
-    encoded,
-    facets,
-    phong,
-    set_object,
-    tube,
-)
+from .solids import Color, Solid, cylinder, decimate, facets, tube
 
 Array = NDArray[np.float64]
 

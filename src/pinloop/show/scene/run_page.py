@@ -19,11 +19,12 @@ from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ...simulation.trajectory import Trajectory
 from ...tables.page import render
+from .commands import viewer_script
 from .live import Message, Viewer
 from .motion import Arrow, arrows_of, checked_times, force_names, frame_times, standing_spans
 from .replay import FORCE, MOMENT, Additions, Replay, Trace, make_replay
 from .scene import LOOP
-from .solids import Color, css_color, viewer_script
+from .solids import Color, css_color
 
 _MESH_BYTES = 3_000_000
 _FRAME_CHARACTERS = 2_600_000

@@ -21,20 +21,8 @@ from ...model.mechanism import Mechanism
 from ...model.pairs import SymbolSolid, align_z
 from ...model.tree import LoopJoint
 from ...model.workspace import create_data
-from .lighting import light_scene
-from .meshes import MeshFiles
-from .solids import (
-    Color,
-    Command,
-    Solid,
-    cylinder,
-    make_solid,
-    phong,
-    ring,
-    set_object,
-    set_property,
-    set_transform,
-)
+from .commands import Command, light_scene, phong, set_object, set_property, set_transform
+from .solids import Color, MeshFiles, Solid, cylinder, make_solid, ring
 
 Array = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from ...tables.number_format import decimals, listed, milliseconds, number, unit
 from ...tables.page import render
 from ...tables.report import KeyValues, Section, Table, section_blocks
 from ..plots.svg import figure
-from ..scene.solids import viewer_script
+from ..scene.commands import viewer_script
 from .instants import happenings
 from .sections import Badge, Card, make_motion, provenance_of, time_stamp
 from .stop_curves import StopCurves, energy_flow, heat_by_joint, stacked

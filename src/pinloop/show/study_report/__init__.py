@@ -19,7 +19,7 @@ from ...safety.studies.summary import SAMPLED
 from ...tables.page import render
 from ...tables.report import Section, section_blocks
 from ..plots.svg import figure, legend
-from ..scene.solids import viewer_script
+from ..scene.commands import viewer_script
 from ..stop_report.sections import provenance_of, time_stamp
 from .distributions import KEYS, angle_charts, influence_of, table_rows, whole_charts
 from .maps import maps_of

@@ -1,22 +1,131 @@
-"""Everything around the robot: camera, light, ground and background, fitted to what is shown."""
+"""The viewer's command language; camera, light and ground, fitted to what is shown.
+
+Commands put solids at paths. They are what meshcat sends to its page (message pack of a small
+dictionary); meshcat's own classes draw a new random ``uuid`` every time, where here the same scene
+gives the same bytes.
+"""
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import umsgpack
 from numpy.typing import ArrayLike, NDArray
 
+from ...errors import PinloopError
+from ...tables.page import Markup
 from ...tolerances import SAME, SAME_PLACE
-from .solids import (
-    Command,
-    Solid,
-    line_segments,
-    set_light,
-    set_object,
-    set_property,
-    set_transform,
-)
+from .solids import Color, Solid, line_segments
 
 Array = NDArray[np.float64]
+
+Command = dict[str, Any]
+"""A command for the viewer: ``type``, ``path`` and what belongs to them."""
+
+_FORMAT = {"version": 4.5, "type": "Object"}
+_EXTENSIONS = {"f": 0x17, "u": 0x16}
+"""Message pack extensions by which meshcat's page knows float and unsigned 32 bit arrays."""
+
+
+def set_object(path: str, solid: Solid, material: dict[str, Any], matrix: ArrayLike) -> Command:
+    """Put a solid with a three.js material (without ``uuid``) at a path, placed by a matrix."""
+    shape, surface = f"{path}#geometry", f"{path}#material"
+    return {
+        "type": "set_object",
+        "path": path,
+        "object": {
+            "metadata": _FORMAT,
+            "geometries": [{"uuid": shape, **solid.geometry}],
+            "materials": [{"uuid": surface, **material}],
+            "object": {
+                "uuid": f"{path}#object",
+                "type": solid.kind,
+                "geometry": shape,
+                "material": surface,
+                "matrix": _by_columns(matrix),
+            },
+        },
+    }
+
+
+def set_light(path: str, light: dict[str, Any]) -> Command:
+    """Put a light (three.js object without ``uuid``) at ``path``."""
+    content = {"metadata": _FORMAT, "object": {"uuid": f"{path}#object", **light}}
+    return {"type": "set_object", "path": path, "object": content}
+
+
+def set_transform(path: str, matrix: ArrayLike) -> Command:
+    """Place the node at ``path`` in its parent, shape (4, 4)."""
+    return {"type": "set_transform", "path": path, "matrix": _by_columns(matrix)}
+
+
+def set_property(path: str, name: str, value: Any) -> Command:
+    """Set a property of the node at ``path``."""
+    return {"type": "set_property", "path": path, "property": name, "value": value}
+
+
+def packed(command: Command) -> bytes:
+    """A command as the page reads it."""
+    return bytes(umsgpack.packb(_plain(command)))
+
+
+def encoded(commands: Iterable[Command]) -> Iterator[str]:
+    """Commands as text for a page (base64)."""
+    return (base64.b64encode(packed(command)).decode() for command in commands)
+
+
+def phong(color: Color, *, in_front: bool = False) -> dict[str, Any]:
+    """Slightly glossy three.js material of a colour; ``in_front`` of whatever else is there."""
+    red, green, blue, alpha = (min(max(float(value), 0.0), 1.0) for value in color)
+    channels = [round(255 * value) for value in (red, green, blue)]
+    return {
+        "type": "MeshPhongMaterial",
+        "color": channels[0] << 16 | channels[1] << 8 | channels[2],
+        "specular": 0x1C1C1C,
+        "shininess": 35,
+        "side": 2,
+        # three.js draws transparent objects after the others.
+        "transparent": alpha < 1 or in_front,
+        "depthTest": not in_front,
+        "opacity": alpha,
+    }
+
+
+def _by_columns(matrix: ArrayLike) -> list[float]:
+    """The 16 numbers of a matrix in the order of three.js."""
+    return [float(value) for value in np.asarray(matrix, dtype=float).T.ravel()]
+
+
+def _plain(value: Any) -> Any:
+    """Replace arrays in nested containers by their message pack extensions."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, np.ndarray):
+        return umsgpack.Ext(_EXTENSIONS[value.dtype.kind], value.tobytes())
+    return value
+
+
+def viewer_script() -> Markup:
+    """The script of the viewer, out of the meshcat package."""
+    spec = find_spec("meshcat")
+    for folder in (spec.submodule_search_locations if spec is not None else None) or ():
+        script = Path(folder) / "viewer" / "dist" / "main.min.js"
+        if script.is_file():
+            return Markup(script.read_text(encoding="utf-8"))
+    raise PinloopError(
+        "the viewer's script is missing from meshcat; reinstall it: pip install "
+        "--force-reinstall meshcat"
+    )
+
+
+# -- camera, light and ground ----------------------------------------------------------------------
 
 FIELD_OF_VIEW = 32.0
 """Vertical angle of view [deg]; a narrow one, so that parallel links look parallel."""

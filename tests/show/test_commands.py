@@ -7,8 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 
-from pinloop.show.scene.lighting import light_scene
-from pinloop.show.scene.solids import Command
+from pinloop.show.scene.commands import Command, light_scene
 
 from .scenes import Played, moved
 
