@@ -18,7 +18,7 @@ from pinloop.safety.stopping import result_document as stop_document
 from pinloop.safety.studies import studyfile
 from pinloop.scenarios import run_summary as run_document
 from pinloop.scenarios import scenario_entries as scenario
-from pinloop.show.study_report import report_manifest as manifest
+from pinloop.show import study_report
 
 from .pages import DOCS
 
@@ -31,7 +31,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "scenario": scenario.json_schema,
     "stop": stop_document.json_schema,
     "study": studyfile.json_schema,
-    "study-manifest": manifest.json_schema,
+    "study-manifest": study_report.json_schema,
     **{name: partial(cli_documents.json_schema, name) for name in cli_documents.DOCUMENTS},
 }
 """What makes each schema, by the name of its file."""

@@ -23,10 +23,9 @@ from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.stopping.assumptions import PLANNING_AID
 from pinloop.show.plots.svg import color_of
 from pinloop.show.stop_report.sections import make_motion
-from pinloop.show.study_report import write_report
+from pinloop.show.study_report import json_schema, write_report
 from pinloop.show.study_report.distributions import bin_result, histogram, share_explained
 from pinloop.show.study_report.maps import hexagons, map_spans, outline, surface
-from pinloop.show.study_report.report_manifest import json_schema
 from pinloop.show.study_report.results import results_of
 
 from ..safety.stopping.robots_to_stop import Z, made, solid
