@@ -22,12 +22,15 @@ from pinloop.model.description import GROUND
 from pinloop.safety.stopping.assumptions import PLANNING_AID
 from pinloop.show.plots.svg import draw
 from pinloop.show.stop_report import page_of, write_report
-from pinloop.show.stop_report.instants import clock_of, happenings, instants, shown_until
 from pinloop.show.stop_report.stop_curves import (
     StopCurves,
+    clock_of,
     energy_flow,
+    happenings,
     heat_by_joint,
+    instants,
     joint_spans,
+    shown_until,
 )
 
 from ..safety.stopping.robots_to_stop import (

@@ -22,7 +22,7 @@ from pinloop.model.description import GROUND
 from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.stopping.assumptions import PLANNING_AID
 from pinloop.show.plots.svg import color_of
-from pinloop.show.stop_report.sections import make_motion
+from pinloop.show.stop_report import make_motion
 from pinloop.show.study_report import json_schema, write_report
 from pinloop.show.study_report.distributions import bin_result, histogram, share_explained
 from pinloop.show.study_report.maps import hexagons, map_spans, outline, surface

@@ -5,25 +5,42 @@ Everything in it comes from the result; nothing is fetched when it is opened.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ...boundary.files import write_text
+from ...safety.brakes.brakes import Assumption, Brakes
+from ...safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
+from ...safety.space.swept import SweptVolume, swept_volume
 from ...safety.stopping.assumptions import PLANNING_AID
 from ...safety.stopping.export import brakes_record, robot_record, versions
 from ...safety.stopping.result import StopResult
 from ...safety.stopping.stop_table import stop_table
 from ...safety.stopping.travel import JointStop, PointStop
 from ...tables.number_format import decimals, listed, milliseconds, number, units_of
-from ...tables.page import render
+from ...tables.page import Markup, render
 from ...tables.report import KeyValues, Section, Table, section_blocks
 from ..plots.svg import figure
 from ..scene.commands import viewer_script
-from .instants import happenings
-from .sections import Badge, Card, make_motion, provenance_of, time_stamp
-from .stop_curves import StopCurves, energy_flow, heat_by_joint, stacked
+from ..scene.motion import frame_times
+from ..scene.replay import MESH_BYTES, Additions, Layer, Trace, make_replay
+from .stop_curves import StopCurves, energy_flow, happenings, heat_by_joint, shown_until, stacked
 
 __all__ = ["page_of", "write_report"]
+
+_REACTION, _BRAKING = (0.45, 0.49, 0.55, 1.0), (0.80, 0.12, 0.45, 1.0)
+_VOLUME = (0.10, 0.55, 0.45, 0.20)
+_TRIANGLES = 40_000
+"""What a picture of a volume needs; more are not worth the bytes."""
+_ABREAST = 6
+"""So many joints stand beside each other in a table of parameters."""
 
 
 def write_report(
@@ -100,16 +117,14 @@ def page_of(
     )
 
 
-_OUTCOMES = {
-    "stopped": Badge("good", "STOPPED", " and holds"),
-    "does not hold": Badge("bad", "DOES NOT HOLD", ""),
-    "time-out": Badge("bad", "NOT STOPPED", " within the time computed"),
-}
-
-
 def _badge(result: StopResult) -> Badge:
     beyond = (passed.joint for passed in result.joint_limits() if passed.kind == "position")
-    return _OUTCOMES[result.outcome].beyond(beyond, "")
+    badges = {
+        "stopped": Badge("good", "STOPPED", " and holds"),
+        "does not hold": Badge("bad", "DOES NOT HOLD", ""),
+        "time-out": Badge("bad", "NOT STOPPED", " within the time computed"),
+    }
+    return badges[result.outcome].beyond(beyond, "")
 
 
 def _cards(result: StopResult) -> Iterator[Card]:
@@ -183,3 +198,230 @@ def _holding(result: StopResult, joint: JointStop) -> Card:
 def _four(value: float | None) -> str:
     """A number with four digits."""
     return "-" if value is None else number(value, decimals([value]))
+
+
+# -- what pages of stops and of studies share ------------------------------------------------------
+
+
+def time_stamp(stamp: bool) -> str:
+    """Now, if a page is to say when it was made."""
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC" if stamp else ""
+
+
+class Badge(NamedTuple):
+    """What became of a stop or a study: a mark for colours, a word, and the rest."""
+
+    mark: str
+    word: str
+    more: str
+
+    @property
+    def icon(self) -> str:
+        """A sign for those who do not see the colour."""
+        if self.mark == "good":
+            return "\N{CHECK MARK}"
+        return "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
+
+    def beyond(self, joints: Iterable[str], who: str) -> Badge:
+        """The same with joints that get beyond their limits."""
+        names = list(dict.fromkeys(joints))
+        if self.mark != "good" or not names:
+            return self
+        return Badge(
+            "warn", self.word, f"{self.more}, but {who}beyond the limits of {listed(names)}"
+        )
+
+
+@dataclass(frozen=True)
+class Card:
+    """A number that counts, with a line below it, and a mark for colours ("bad" or nothing).
+
+    The line may begin with words and with the case of a study in which the number was.
+    """
+
+    name: str
+    value: str
+    unit: str
+    more: str
+    mark: str = ""
+    case: int | None = None
+    before: str = ""
+
+    @property
+    def together(self) -> str:
+        """The line, whose numbers stay with their units where it is broken."""
+        units = r"(?<=\d) (ms|mm/s|mm|N m|N|s)\b"
+        space = "\N{NO-BREAK SPACE}"
+        return re.sub(units, lambda match: match[0].replace(" ", space), self.more)
+
+
+# -- the replay of a stop -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Motion:
+    """The replay of a stop, the tool whose path it shows, and sentences below it."""
+
+    player: Markup
+    tool: str
+    remarks: tuple[str, ...]
+
+
+def make_motion(
+    result: StopResult,
+    *,
+    swept: bool = False,
+    shared: dict[str, int] | None = None,
+    layers: Sequence[Layer] = (),
+    frames: int | None = None,
+    mesh_bytes: int = MESH_BYTES,
+) -> Motion:
+    """Make the replay of a stop: start pose, tool path, who is at rest, and the volume swept.
+
+    Args:
+        result: the stop.
+        swept: whether the volume swept is shown.
+        shared: commands that several replays of one page have in common.
+        layers: further surfaces that stand still.
+        frames: so many frames there are at most, if it is given.
+        mesh_bytes: what the meshes of the robot may take.
+    """
+    remarks, layers = [], list(layers)
+    t = frame_times(result.run, shown_until(result))
+    if frames is not None and len(t) > frames:
+        t = t[np.linspace(0, len(t) - 1, frames).round().astype(int)]
+    volume = swept_volume(result.run, max_triangles=_TRIANGLES) if swept else None
+    if volume is not None:
+        mesh = volume.mesh()
+        layers.append(Layer("volume swept", mesh.vertices, mesh.faces, _VOLUME))
+    reaction = min(result.reaction_time, float(result.run.t[-1]))
+    traces = (
+        Trace(result.tool, _REACTION, end=reaction),
+        Trace(result.tool, _BRAKING, start=reaction),
+    )
+    replay = make_replay(
+        result.run,
+        times=t,
+        marked=result.joints,
+        additions=Additions(traces=traces, layers=layers),
+        mesh_bytes=mesh_bytes,
+    )
+    if replay.cell > 0:
+        size = f"{1e3 * replay.cell:.2g} mm"
+        remarks.append(f"Meshes are simplified to {size} to keep this file small.")
+    if volume is not None:
+        remarks.append(_volume_remark(volume))
+    player = replay.player(trace_label="tool path", ghost_label="pose at the signal", shared=shared)
+    return Motion(player, result.tool, tuple(remarks))
+
+
+def _volume_remark(volume: SweptVolume) -> str:
+    ends = (
+        f"{axis} = {number(low, 3)} to {number(high, 3)} m"
+        for axis, low, high in zip("xyz", *volume.bounds, strict=True)
+    )
+    text = (
+        f"The volume swept holds the robot at every instant and is nowhere more than "
+        f"{1e3 * volume.excess:.1f} mm too large, meshes counting as their convex hulls. "
+        f"It reaches from {', '.join(ends)} in the world."
+    )
+    if volume.bare:
+        text += f" Bodies without shapes are not in it: {', '.join(volume.bare)}."
+    return text
+
+
+# -- provenance -----------------------------------------------------------------------------------
+
+
+class Source(NamedTuple):
+    """Where a number comes from: its name for colours, a letter, words."""
+
+    name: str
+    letter: str
+    words: str
+
+
+_SOURCES = {
+    source.name: source
+    for source in (
+        Source("measured", "M", "measured"),
+        Source("datasheet", "D", "from a data sheet"),
+        Source("robot", "R", "from the robot's file"),
+        Source("assumed", "A", "assumed"),
+        Source("default", "\N{EN DASH}", "not given: default taken"),
+    )
+}
+
+
+class Row(NamedTuple):
+    """A parameter, its unit, and its values with their sources; None where it has no value."""
+
+    name: str
+    unit: str
+    cells: Sequence[tuple[str, Source | None]]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Every number that a result rests on, with where it comes from.
+
+    Tables are those of brakes, gears, friction and drives: title, joints, and rows. Notes are
+    remarks in the brakes file.
+    """
+
+    counts: Sequence[tuple[Source, int]]
+    chain: Sequence[Row]
+    tables: Sequence[tuple[str, Sequence[str], Sequence[Row]]]
+    notes: Sequence[str]
+
+
+def provenance_of(assumptions: Sequence[Assumption], brakes: Brakes) -> Provenance:
+    """Sort numbers by what they belong to; the remarks are those of the brakes."""
+    counts = Counter(_source(row) for row in assumptions)
+    table = {(row.parameter, row.joint): row for row in assumptions if row.joint}
+    joints = list(dict.fromkeys(joint for _, joint in table))
+    tables = []
+    for first in range(0, len(joints), _ABREAST):
+        some = joints[first : first + _ABREAST]
+        title = "Brakes, gears, friction and drives"
+        title += "" if len(joints) <= _ABREAST else f": {some[0]} to {some[-1]}"
+        tables.append((title, some, list(_parameters(some, table))))
+    notes = [f"{name}: {note}" for name, note in brakes.chain.notes.items()]
+    for joint, brake in brakes.joints.items():
+        notes += [f"{joint}, {name}: {note}" for name, note in brake.notes.items()]
+    return Provenance(
+        [(source, counts[source]) for source in _SOURCES.values()],
+        [_row([row], CHAIN_PARAMETERS) for row in assumptions if not row.joint],
+        tables,
+        notes,
+    )
+
+
+def _parameters(joints: Sequence[str], table: dict[tuple[str, str], Assumption]) -> Iterator[Row]:
+    for parameter in JOINT_PARAMETERS:
+        rows = [table.get((parameter, joint)) for joint in joints]
+        if any(rows):
+            yield _row(rows, JOINT_PARAMETERS)
+
+
+def _row(rows: Sequence[Assumption | None], parameters: Any) -> Row:
+    """Values of one parameter beside each other; their unit, if it is one, stands ahead."""
+    (parameter,) = {row.parameter for row in rows if row is not None}
+    values = [
+        None if row is None else quantity(row.value, row.unit, parameters[parameter])
+        for row in rows
+    ]
+    units = {value[1] for value in values if value} - {""}
+    common = units.pop() if len(units) == 1 else ""
+    cells: list[tuple[str, Source | None]] = []
+    for row, value in zip(rows, values, strict=True):
+        if row is None or value is None:
+            cells.append(("", None))
+        else:
+            text, unit = value
+            cells.append((text if unit in (common, "") else f"{text} {unit}", _source(row)))
+    return Row(parameter.replace("_", " "), common, cells)
+
+
+def _source(row: Assumption) -> Source:
+    return _SOURCES[row.source if row.given or row.source != "assumed" else "default"]

@@ -43,7 +43,7 @@ from ...tables.page import render
 from ...tables.report import Section, section_blocks
 from ..plots.svg import figure, legend
 from ..scene.commands import viewer_script
-from ..stop_report.sections import provenance_of, time_stamp
+from ..stop_report import provenance_of, time_stamp
 from .distributions import KEYS, angle_charts, influence_of, table_rows, whole_charts
 from .maps import maps_of, surface
 from .overview import (

@@ -23,7 +23,7 @@ from ...safety.studies.worst import known_criteria
 from ...tables.number_format import Units, decimals, listed, milliseconds, number, units_of
 from ...tables.report import Block, Cell, KeyValues, Table
 from ...units import shown_unit
-from ..stop_report.sections import Badge, Card, make_motion
+from ..stop_report import Badge, Card, make_motion
 from .maps import obstacle_layers
 from .results import (
     VARIED,
