@@ -7,10 +7,10 @@ marked in both: alike and simultaneous things together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,8 +66,11 @@ class StopCurves:
         every = max(end / _POINTS, float(result.run.t[-1]) / _MOST_POINTS)
         self._series = _dense_series(result, every, end)
         self._t = self.clock.factor * self._series.t
-        self._span = (0.0, self.clock.factor * end if end > 0.0 else 1.0)
-        self._instants = tuple(merge_instants(instants(result, self.clock)))
+        self._common: dict[str, Any] = {
+            "x_label": f"time since the signal [{self.clock.unit}]",
+            "span": (0.0, self.clock.factor * end if end > 0.0 else 1.0),
+            "instants": tuple(merge_instants(instants(result, self.clock))),
+        }
 
     @cached_property
     def _by_units(self) -> dict[Units, list[str]]:
@@ -95,19 +98,11 @@ class StopCurves:
         for name in self.result.joints:
             column, unit = self._column(name), units_of(self.result.robot, name).torque
             word = "torque" if unit == "N m" else "force"
-            yield Chart(
-                f"{word} [{unit}]",
-                [
-                    Line(part, self._t, getattr(self._series, part)[:, column])
-                    for part in ("brake", "friction", "drive")
-                ],
-                title=name,
-                x_label=self._x_label,
-                span=self._span,
-                instants=tuple(merge_instants(instants_of_joint(self.result, name, self.clock))),
-                height=170.0,
-                half=True,
-            )
+            parts = ("brake", "friction", "drive")
+            torques = {part: getattr(self._series, part)[:, column] for part in parts}
+            own = tuple(merge_instants(instants_of_joint(self.result, name, self.clock)))
+            chart = self._chart(name, f"{word} [{unit}]", torques)
+            yield replace(chart, instants=own, height=170.0, half=True)
 
     def power(self) -> Chart:
         """What all brakes, friction and drives give to the robot."""
@@ -149,29 +144,13 @@ class StopCurves:
         ]
         words = {what for own in spans.values() for what, *_ in own}
         keys = [_key(word) for word in ("reaction", "braking", "at rest") if word in words]
-        chart = Chart(
-            title="Joints: reaction, braking, at rest",
-            x_label=self._x_label,
-            span=self._span,
-            instants=[Instant(mark.x) for mark in self._instants],
-            shapes=bars,
-            rows=list(spans),
-        )
-        return chart, keys
+        chart = self._chart("Joints: reaction, braking, at rest", "", {})
+        marks = [Instant(mark.x) for mark in chart.instants]
+        return replace(chart, instants=marks, shapes=bars, rows=list(spans)), keys
 
     def _chart(self, title: str, label: str, values: Mapping[str, Array]) -> Chart:
-        return Chart(
-            label,
-            [Line(name, self._t, y) for name, y in values.items()],
-            title=title,
-            x_label=self._x_label,
-            span=self._span,
-            instants=self._instants,
-        )
-
-    @property
-    def _x_label(self) -> str:
-        return f"time since the signal [{self.clock.unit}]"
+        lines = [Line(name, self._t, y) for name, y in values.items()]
+        return Chart(label, lines, title=title, **self._common)
 
     def _column(self, name: str) -> int:
         return int(self.result.robot.coordinates(name).v.start)
@@ -244,14 +223,11 @@ def energy_flow(result: StopResult) -> Amounts:
 
 def heat_by_joint(result: StopResult) -> Amounts:
     """Per joint what its brake, friction and gear turned into heat."""
+    columns = {name: result.robot.coordinates(name).v for name in result.joints}
+    sinks = result.ledger.dissipated.items()
     return {
-        name: _positive(
-            {
-                sink: float(heat[result.robot.coordinates(name).v].sum())
-                for sink, heat in result.ledger.dissipated.items()
-            }
-        )
-        for name in result.joints
+        name: _positive({sink: float(heat[own].sum()) for sink, heat in sinks})
+        for name, own in columns.items()
     }
 
 
@@ -266,14 +242,9 @@ def stacked(title: str, amounts: Amounts) -> tuple[Chart, list[Key]]:
             bars.append(Shape.in_row(row, ends, _COLORS.get(part, _OTHER), label))
             start += amount
     largest = max((sum(parts.values()) for parts in amounts.values()), default=0.0)
-    chart = Chart(
-        title=title,
-        x_label="energy [J]",
-        span=ticks(0.0, largest or 1.0, most=8).span,
-        shapes=bars,
-        rows=list(amounts),
-        follows=False,
-    )
+    span = ticks(0.0, largest or 1.0, most=8).span
+    axis: dict[str, Any] = {"x_label": "energy [J]", "span": span, "follows": False}
+    chart = Chart(title=title, shapes=bars, rows=list(amounts), **axis)
     return chart, [_key(part) for part in dict.fromkeys(p for own in amounts.values() for p in own)]
 
 
@@ -333,7 +304,6 @@ def plot_stop(result: StopResult, joints: str | Iterable[str] | None = None) -> 
 
 
 def _energy(series: Series) -> Chart:
-    """Kinetic and potential energy."""
     potential = series.potential - series.potential[0]
     energies = {
         "kinetic": series.kinetic,
@@ -426,22 +396,19 @@ def _together(events: Iterable[tuple[float, str, str]]) -> list[Happening]:
     """Things with their joints, in order; the same thing at the same instant once."""
     groups: list[Happening] = []
     for t, what, joint in events:
-        at = len(groups) - 1
-        while at >= 0 and abs(t - groups[at].t) <= SAME_INSTANT and groups[at].what != what:
-            at -= 1
         joints = (joint,) if joint else ()
-        if at < 0 or abs(t - groups[at].t) > SAME_INSTANT:
-            groups.append(Happening(t, what, joints))
+        for k, group in enumerate(groups):
+            if group.what == what and abs(t - group.t) <= SAME_INSTANT:
+                groups[k] = replace(group, joints=tuple(dict.fromkeys((*group.joints, *joints))))
+                break
         else:
-            joints = tuple(dict.fromkeys((*groups[at].joints, *joints)))
-            groups[at] = Happening(groups[at].t, what, joints)
+            groups.append(Happening(t, what, joints))
     return groups
 
 
 def instants(result: StopResult, clock: Clock) -> list[Instant]:
     """Lines for charts of the whole robot, in the unit of the clock."""
-    ends = _ends(result)
-    events = [event for event in happenings(result) if event.what not in _QUIET]
+    ends, events = _ends(result), _marked(result)
     if len(events) + len(ends) > _MOST:
         events = [event for event in events if event.what != "comes loose"][: _MOST - len(ends)]
     every = {name for name, brake in result.brakes.joints.items() if brake.kind != "none"}
@@ -453,10 +420,13 @@ def instants(result: StopResult, clock: Clock) -> list[Instant]:
 
 def instants_of_joint(result: StopResult, name: str, clock: Clock) -> list[Instant]:
     """Lines for charts of one joint, in the unit of the clock."""
-    events = [event for event in happenings(result) if event.what not in _QUIET]
-    own = [event for event in events if name in event.joints][:_MOST]
+    own = [event for event in _marked(result) if name in event.joints][:_MOST]
     own += [event for event in _ends(result) if name in event.joints]
     return [Instant(clock.factor * event.t, event.what) for event in own]
+
+
+def _marked(result: StopResult) -> list[Happening]:
+    return [event for event in happenings(result) if event.what not in _QUIET]
 
 
 def _ends(result: StopResult) -> list[Happening]:
