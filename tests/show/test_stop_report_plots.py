@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from pinloop.show.plots.charts import Chart, Instant, Line, Shape, merge_instants
 from pinloop.show.plots.svg import draw, figure, label_width, ticks
 from pinloop.show.stop_report.stop_curves import stacked
-from pinloop.tables.page import Markup, render
+from pinloop.tables.report import Markup, render
 
 numbers = st.floats(-1e3, 1e3)
 

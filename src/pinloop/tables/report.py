@@ -1,24 +1,34 @@
-"""A report as a value: facts, tables and notes under a title; and how it looks as plain text.
+"""A report as a value: facts, tables and notes under a title; how it looks as text and as a page.
 
 Knows neither robots nor stops. Text and terminal share one layout; where the width does not
-suffice, a table is cut into several below each other, and each repeats the first column. HTML comes
-from templates, frames of a terminal from `show.terminal`.
+suffice, a table is cut into several below each other, and each repeats the first column. Frames of
+a terminal come from `show.terminal`.
+
+HTML comes from templates: one look, texts escaped once, nothing fetched when opened. Templates and
+assets lie in the folders of the rooms that fill them in, and are named from the package on:
+``show/scene/templates/run.html``. Pages extend ``tables/templates/page.html``.
 """
 
 from __future__ import annotations
 
+import re
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import lazy_loader
+
 from ..boundary.csv import write_rows
 from ..boundary.values import forward
 from ..errors import BadValue, PinloopError, printable
-from .page import render
+
+jinja2 = lazy_loader.load("jinja2")
 
 Mark = Literal["", "title", "heading", "good", "bad", "caution"]
 """What a piece of text is, for colours."""
@@ -363,3 +373,59 @@ def text_width(text: str) -> int:
         0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")
         for letter in text
     )
+
+
+# -- pages and markup -----------------------------------------------------------------------------
+
+
+class Markup(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        """The text for templates, which escape whatever has none."""
+        return self
+
+
+def render(template: str, **values: Any) -> Markup:
+    """Fill in a template, named from the package on, by values.
+
+    In markup, texts are escaped and shown without control characters; `Markup` is taken as it is.
+    """
+    return Markup(_environment().get_template(template).render(values))
+
+
+def asset(name: str) -> Markup:
+    """The text of a file, named from the package on."""
+    return Markup(files("pinloop").joinpath(name).read_text(encoding="utf-8"))
+
+
+@cache
+def _environment() -> Any:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pinloop", "."),
+        autoescape=lambda name: name is not None and name.endswith(".html"),
+        finalize=_shown,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
+    environment.globals["asset"] = asset
+    environment.filters["markdown"] = _markdown
+    environment.filters["g"] = lambda value: f"{value:g}"
+    return environment
+
+
+def _shown(value: Any) -> Any:
+    """A text without control characters; no-break spaces stay."""
+    if type(value) is not str:
+        return value
+    return "\N{NO-BREAK SPACE}".join(map(printable, value.split("\N{NO-BREAK SPACE}")))
+
+
+def _markdown(text: str) -> Markup:
+    """Text in which Markdown sees nothing of its own."""
+    return Markup(re.sub(r"([\\`*_|<>#\[\]])", r"\\\1", text))

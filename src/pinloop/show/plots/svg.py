@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tables.number_format import number
-from ...tables.page import Markup, render
+from ...tables.report import Markup, render
 from ...tolerances import SAME, TICK_DIGITS
 from .charts import Chart, Line, place_labels, shorten, styled, thin_line
 

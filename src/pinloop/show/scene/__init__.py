@@ -15,7 +15,7 @@ from ...assembly.assemble import assemble
 from ...boundary.arguments import public
 from ...boundary.files import write_text
 from ...model.mechanism import Mechanism, require_robot
-from ...tables.page import render
+from ...tables.report import render
 from .commands import encoded, viewer_script
 from .dragging import RobotExhibit
 from .live import Viewer

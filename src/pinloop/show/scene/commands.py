@@ -18,7 +18,7 @@ import umsgpack
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import PinloopError
-from ...tables.page import Markup
+from ...tables.report import Markup
 from ...tolerances import SAME, SAME_PLACE
 from .solids import Color, Solid, line_segments
 

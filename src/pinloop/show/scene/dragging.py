@@ -16,7 +16,7 @@ from ...assembly.search import jacobian_rank, limited_coordinates, outside_limit
 from ...errors import BadValue, shown
 from ...model.mechanism import Mechanism
 from ...model.tree import JointCoordinates, coordinate_names
-from ...tables.page import render
+from ...tables.report import render
 from ...tolerances import SLIDER_MISSED
 from .commands import encoded, viewer_script
 from .live import Message

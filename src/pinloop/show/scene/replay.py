@@ -17,7 +17,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ...simulation.trajectory import Trajectory
-from ...tables.page import Markup, render
+from ...tables.report import Markup, render
 from ...tolerances import SLIDER_STEP, STILL
 from .commands import Command, encoded, light_scene, phong, set_object
 from .motion import (

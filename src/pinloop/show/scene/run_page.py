@@ -18,7 +18,7 @@ from ...boundary.files import write_text
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ...simulation.trajectory import Trajectory
-from ...tables.page import render
+from ...tables.report import render
 from .commands import viewer_script
 from .live import Message, Viewer
 from .motion import Arrow, arrows_of, checked_times, force_names, frame_times, standing_spans

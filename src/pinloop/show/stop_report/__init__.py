@@ -25,8 +25,7 @@ from ...safety.stopping.result import StopResult
 from ...safety.stopping.stop_table import stop_table
 from ...safety.stopping.travel import JointStop, PointStop
 from ...tables.number_format import decimals, listed, milliseconds, number, units_of
-from ...tables.page import Markup, render
-from ...tables.report import KeyValues, Section, Table, section_blocks
+from ...tables.report import KeyValues, Markup, Section, Table, render, section_blocks
 from ..plots.svg import figure
 from ..scene.commands import viewer_script
 from ..scene.motion import frame_times

@@ -39,8 +39,7 @@ from ...safety.studies.cases import WorstCase
 from ...safety.studies.journal import manifest_of
 from ...safety.studies.study import Study
 from ...safety.studies.summary import SAMPLED
-from ...tables.page import render
-from ...tables.report import Section, section_blocks
+from ...tables.report import Section, render, section_blocks
 from ..plots.svg import figure, legend
 from ..scene.commands import viewer_script
 from ..stop_report import provenance_of, time_stamp

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...errors import printable
 from ...safety.space.solids import Obstacle
-from ...tables.page import Markup
+from ...tables.report import Markup
 from ...tolerances import STILL_TOOL
 from ..plots.charts import Chart, Shape
 from ..plots.svg import color_of, color_scale
