@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.panel import Panel
 from rich.text import Text
 
 from ..errors import PinloopError, printable
-from ..tables.report import Report, block_lines, text_width, wrapped
+from ..tables.report import Report, block_lines, wrapped
 
 _FRAME = 4
 """What the frame of a block takes from the width of a terminal."""
@@ -109,8 +110,8 @@ class Framed:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         report, room = self.report, max(20, options.max_width - _FRAME)
         bodies = [block_lines(block, room) for block in report.blocks]
-        widths = [text_width("".join(text for text, _ in line)) for body in bodies for line in body]
-        widest = max([0, *widths, *(text_width(block.title) + 2 for block in report.blocks)])
+        widths = [cell_len("".join(text for text, _ in line)) for body in bodies for line in body]
+        widest = max([0, *widths, *(cell_len(block.title) + 2 for block in report.blocks)])
         yield Text(report.title.text, style=_STYLES.get(report.title.mark, "bold"))
         for block, lines in zip(report.blocks, bodies, strict=True):
             parts = (

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 import textwrap
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import lazy_loader
+from rich.cells import cell_len, chop_cells
 
 from ..boundary.csv import write_rows
 from ..boundary.values import forward
@@ -252,7 +252,7 @@ def block_lines(block: Block, width: int | None) -> list[Line]:
         texts: list[tuple[str, str, Mark]] = [("-", item, block.mark) for item in block.items]
     else:
         texts = [(label, *cell) for label, cell in block.entries]
-    column = max((text_width(label) for label, *_ in texts), default=0)
+    column = max((cell_len(label) for label, *_ in texts), default=0)
     gap: Mark = "" if isinstance(block, Notes) else "heading"
     room = " " * (1 if isinstance(block, Notes) else _GAP)
     return [
@@ -281,7 +281,7 @@ def _table_lines(table: Table, width: int | None) -> list[Line]:
     """A table, cut into several where it is too wide."""
     widths = [_column_width(table, k) for k in range(len(table.columns))]
     for run in table.runs():
-        widths[run[0]] += max(0, text_width(table.heading_over(run)) - _run_width(run, widths))
+        widths[run[0]] += max(0, cell_len(table.heading_over(run)) - _run_width(run, widths))
     if width is not None and len(_cut(table, widths, width)) > 1:
         spare = width - sum(widths[1:]) - _GAP * (len(widths) - 1)
         widths[0] = min(widths[0], spare if spare >= _NARROW else max(12, width // 2))
@@ -297,7 +297,7 @@ def _column_width(table: Table, k: int) -> int:
     column = table.columns[k]
     unit = f"[{column.unit}]" if column.unit and not column.group else ""
     texts = [column.heading, unit, *(row[k].text for row in table.rows)]
-    return max(text_width(text) for text in texts)
+    return max(cell_len(text) for text in texts)
 
 
 def _run_width(run: Sequence[int], widths: list[int]) -> int:
@@ -326,7 +326,7 @@ def _torn(table: Table, run: list[int], widths: list[int], width: int) -> list[l
     if len(run) == 1 or widths[0] + _GAP + _run_width(run, widths) <= width:
         return [run]
     for k in run:
-        widths[k] = max(widths[k], text_width(table.heading_over(run)))
+        widths[k] = max(widths[k], cell_len(table.heading_over(run)))
     return [[k] for k in run]
 
 
@@ -342,7 +342,7 @@ def _part_lines(table: Table, runs: list[list[int]], widths: list[int]) -> list[
     headings = [text for text in (upper.rstrip(), lower.rstrip()) if text]
     lines: list[Line] = [[(text, "heading")] for text in headings]
     for row in table.rows:
-        first, *rest = _folded(row[0].text, widths[0])
+        first, *rest = chop_cells(row[0].text, widths[0]) or [""]
         line: Line = [(_padded(first, widths[0]), row[0].mark)]
         for k in (k for run in runs for k in run):
             text = _padded(row[k].text, widths[k], columns[k].align)
@@ -352,27 +352,9 @@ def _part_lines(table: Table, runs: list[list[int]], widths: list[int]) -> list[
 
 
 def _padded(text: str, width: int, align: str = "<") -> str:
-    spare = width - text_width(text)
+    spare = width - cell_len(text)
     left = {"<": 0, ">": spare, "^": (spare + 1) // 2}[align]
     return " " * left + text + " " * (spare - left)
-
-
-def _folded(text: str, width: int) -> list[str]:
-    """A text in pieces that are no wider than a column."""
-    pieces = [""]
-    for letter in text:
-        if pieces[-1] and text_width(pieces[-1] + letter) > width:
-            pieces.append("")
-        pieces[-1] += letter
-    return pieces
-
-
-def text_width(text: str) -> int:
-    """Columns of a terminal that a text takes."""
-    return sum(
-        0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")
-        for letter in text
-    )
 
 
 # -- pages and markup -----------------------------------------------------------------------------
