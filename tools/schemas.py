@@ -16,7 +16,7 @@ from pinloop.io import loopsfile
 from pinloop.safety.brakes import file as brakefile
 from pinloop.safety.stopping import result_document as stop_document
 from pinloop.safety.studies import studyfile
-from pinloop.scenarios import run_summary as run_document
+from pinloop.scenarios import results as run_document
 from pinloop.scenarios import scenario_entries as scenario
 from pinloop.show import study_report
 

@@ -18,7 +18,7 @@ import yaml
 import pinloop as pl
 from pinloop.cli import main as cli
 from pinloop.integrate import Flow, StepMemory, Stepper
-from pinloop.scenarios.run_summary import json_schema
+from pinloop.scenarios.results import json_schema
 
 from ..beam_files import beam
 from ..fourbar_files import fourbar

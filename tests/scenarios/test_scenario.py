@@ -20,7 +20,7 @@ import pinloop as pl
 from pinloop.boundary.schema import keys_of
 from pinloop.cli import main as cli
 from pinloop.scenarios import PlannedRun
-from pinloop.scenarios.outputs import Output, tried_outputs
+from pinloop.scenarios.results import Output, tried_outputs
 from pinloop.scenarios.scenario_entries import TABLES, json_schema
 
 from ..beam_files import beam

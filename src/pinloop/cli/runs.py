@@ -13,8 +13,14 @@ import typer
 
 from ..errors import BadValue, SimulationFailed
 from ..scenarios import PlannedRun, load_scenario
-from ..scenarios.outputs import Output, check_output, output_of, tried_outputs
-from ..scenarios.run_summary import as_document, run_table
+from ..scenarios.results import (
+    Output,
+    as_document,
+    check_output,
+    output_of,
+    run_table,
+    tried_outputs,
+)
 from ..show.terminal import complain, write
 from ..simulation.run_file import load_trajectory
 from ..simulation.simulate import Limits

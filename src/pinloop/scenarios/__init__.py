@@ -1,7 +1,7 @@
 """Scenarios: runs that a YAML file describes, from the robot to the files that are written.
 
-`scenario_entries` says what may be in a file, `reading` makes a run of it, `outputs` writes files,
-`run_summary` says what came out. Nothing here steps.
+`scenario_entries` says what may be in a file, `reading` makes a run of it, `results` says what came
+out and writes files. Nothing here steps.
 """
 
 from __future__ import annotations

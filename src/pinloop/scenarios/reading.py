@@ -42,7 +42,7 @@ from ..simulation.simulate import Limits, bind_events, simulate
 from ..simulation.trajectory import Trajectory
 from ..tables.number_format import accepted_units
 from ..units import in_units, listed
-from .outputs import Output, check_named, check_output, tried_outputs
+from .results import Output, check_named, check_output, tried_outputs
 from .scenario_entries import (
     DamperEntry,
     DriveEntry,
