@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..boundary.files import check_target, may_replace, write_file
 from ..boundary.json import json_schema_of, write_json
@@ -30,8 +29,6 @@ from ..tables.number_format import number, shown_coordinate, units_of
 from ..tables.report import Block, Cell, KeyValues, Notes, Report, Table
 from ..tolerances import GOOD_CLOSURE
 from ..version import __version__
-
-Array = NDArray[np.float64]
 
 _MOST = 12
 """So many events and changes of the mode are shown; the document has all of them."""
@@ -129,19 +126,12 @@ def _impulse_unit(robot: Mechanism, change: Transition, label: str) -> Literal["
     return "N s" if kind == "v" else "N m s" if kind == "w" else ""
 
 
-def _coordinates(robot: Mechanism, x: Array, *, speed: bool = False) -> dict[str, list[float]]:
-    """Coordinates or rates by joint, SI units."""
-    values = {}
-    for name in robot.joints:
-        at = robot.coordinates(name)
-        values[name] = [float(value) for value in x[at.v if speed else at.q]]
-    return values
-
-
 def _state_document(run: Trajectory, index: int) -> StateRecord:
+    """Coordinates and rates by joint, SI units."""
+    parts = {name: run.robot.coordinates(name) for name in run.robot.joints}
     return {
-        "q": _coordinates(run.robot, run.q[index]),
-        "v": _coordinates(run.robot, run.v[index], speed=True),
+        "q": {name: run.q[index, at.q].tolist() for name, at in parts.items()},
+        "v": {name: run.v[index, at.v].tolist() for name, at in parts.items()},
     }
 
 
@@ -182,12 +172,10 @@ def _ended(run: Trajectory, failure: str) -> str:
 
 def _facts(run: Trajectory) -> KeyValues:
     steps = int(np.count_nonzero(np.diff(run.t) > 0))
+    counts = f"{steps}, {run.rejected} rejected; {run.evaluations} acceleration evaluations"
     entries = [
         ("time", Cell(f"{run.t[0]:g} to {run.t[-1]:.6g} s")),
-        (
-            "steps",
-            Cell(f"{steps}, {run.rejected} rejected; {run.evaluations} acceleration evaluations"),
-        ),
+        ("steps", Cell(counts)),
     ]
     if run.robot.loops or run.robot.couplings:
         largest = float(run.closure().max())
@@ -195,16 +183,9 @@ def _facts(run: Trajectory) -> KeyValues:
         entries.append(("closure", Cell(f"residual at most {largest:.1e} m, rad", mark)))
     energy = _energy(run)
     if energy is not None:
-        error = float(np.abs(energy.error).max())
-        entries.append(
-            (
-                "energy",
-                Cell(
-                    f"balance error at most {error:.1e} J; kinetic energy at most "
-                    f"{energy.kinetic.max():.4g} J"
-                ),
-            )
-        )
+        text = f"balance error at most {np.abs(energy.error).max():.1e} J"
+        text += f"; kinetic energy at most {energy.kinetic.max():.4g} J"
+        entries.append(("energy", Cell(text)))
     return KeyValues("Run", tuple(entries))
 
 
@@ -216,9 +197,10 @@ def _states(run: Trajectory) -> Table:
         at = robot.coordinates(joint)
         start, unit = shown_coordinate(robot, joint, run.q[0])
         end, _ = shown_coordinate(robot, joint, run.q[-1])
-        factor = units_of(robot, joint).factor if at.nv == 1 else 1.0
+        factor, per = 1.0, f"{unit}; SI/s"
+        if at.nv == 1:
+            factor, per = units_of(robot, joint).factor, f"{unit}, {unit}/s"
         rate = ", ".join(number(factor * float(x), 3) for x in run.v[-1][at.v])
-        per = f"{unit}, {unit}/s" if at.nv == 1 else f"{unit}; SI/s"
         rows.append((joint, start, end, rate, per))
     return Table.of("Joints at start and end", ("<joint", "start", "end", "speed", "<unit"), rows)
 
@@ -229,7 +211,8 @@ def _events(run: Trajectory) -> Table:
     shown = len(headings) if run.transitions else 2
     rows = []
     for t, name in run.events[:_MOST]:
-        change = _change_at(run.transitions, t, name)
+        changes = (c for c in run.transitions if c.t == t and name in c.events)
+        change = next(changes, None)
         lost = "" if change is None else f"{change.energy_loss if _adds_rows(change) else 0:.4g}"
         regular = "" if change is None else "regular" if change.regular else "singular"
         rank = Cell(regular, "caution" if regular == "singular" else "")
@@ -242,10 +225,6 @@ def _adds_rows(change: Transition) -> bool:
     return not (set(change.after.locks) <= set(change.before.locks)) or bool(
         change.before.opened - change.after.opened
     )
-
-
-def _change_at(changes: Sequence[Transition], t: float, name: str) -> Transition | None:
-    return next((change for change in changes if change.t == t and name in change.events), None)
 
 
 def _impulses(robot: Mechanism, change: Transition) -> Table:
@@ -455,19 +434,16 @@ def tried_outputs(
 
 def _write(kind: str, path: Path, run: Trajectory, states: Trajectory) -> None:
     """Write one file of states or pictures."""
-    if kind == "npz":
-        states.save(path)
-    elif kind == "csv":
-        states.to_csv(path)
-    elif kind == "parquet":
-        states.to_parquet(path)
-    elif kind == "html":
-        run.save_html(path)
-    else:
-        kind = path.suffix[1:].lower()
-        by = "Software" if kind == "png" else "Creator"
-        figure = run.plot()
-        write_file(
-            path,
-            lambda file: figure.savefig(file, format=kind, metadata={by: f"pinloop {__version__}"}),
-        )
+    writers: dict[str, Callable[[Path], Path]] = {
+        "npz": states.save,
+        "csv": states.to_csv,
+        "parquet": states.to_parquet,
+        "html": run.save_html,
+    }
+    if kind in writers:
+        writers[kind](path)
+        return
+    ending = path.suffix[1:].lower()
+    by = {"Software" if ending == "png" else "Creator": f"pinloop {__version__}"}
+    figure = run.plot()
+    write_file(path, lambda file: figure.savefig(file, format=ending, metadata=by))
