@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from pinloop.show.plots.charts import PALETTE
+from pinloop.show.plots import PALETTE
 
 from .wanted import TARGET, series_of
 

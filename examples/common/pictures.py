@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pinloop.show.plots.charts import PALETTE
+from pinloop.show.plots import PALETTE
 
 __all__ = ["drawing"]
 

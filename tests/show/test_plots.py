@@ -18,8 +18,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.show.plots import Chart, Line, draw_charts
-from pinloop.show.plots.charts import Instant, merge_instants
+from pinloop.show.plots import Chart, Instant, Line, draw_charts, merge_instants
 from pinloop.show.plots.runs import Fine, thin_states
 from pinloop.units import split_column
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from pinloop.show.plots.charts import Chart, Instant, Line, Shape, merge_instants
+from pinloop.show.plots import Chart, Instant, Line, Shape, merge_instants
 from pinloop.show.plots.svg import draw, figure, label_width, ticks
 from pinloop.show.stop_report.stop_curves import stacked
 from pinloop.tables.report import Markup, render

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from ...tolerances import LOG_FLOOR, SAME
-from .charts import Chart, Instant, Line, place_labels, styled, thin_line
+from . import Chart, Instant, Line, place_labels, styled, thin_line
 
 Array = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from ...model.mechanism import Mechanism
 from ...simulation.analysis import EnergyBalance, LockReaction, lock_reactions, momenta, reactions
 from ...simulation.stabilization import Projection
 from ...simulation.trajectory import Trajectory, joint_positions
-from .charts import MOST_LINES, Chart, Line, draw_charts
+from . import MOST_LINES, Chart, Line, draw_charts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...tables.number_format import number
 from ...tables.report import Markup, render
 from ...tolerances import SAME, TICK_DIGITS
-from .charts import Chart, Line, place_labels, shorten, styled, thin_line
+from . import Chart, Line, place_labels, shorten, styled, thin_line
 
 Array = NDArray[np.float64]
 Span = tuple[float, float]

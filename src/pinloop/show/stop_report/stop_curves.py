@@ -21,7 +21,7 @@ from ...safety.stopping.travel import JointStop
 from ...simulation.trajectory import joint_positions
 from ...tables.number_format import Units, listed, units_of
 from ...tolerances import SAME, SAME_INSTANT
-from ..plots.charts import Chart, Instant, Line, Shape, draw_charts, merge_instants
+from ..plots import Chart, Instant, Line, Shape, draw_charts, merge_instants
 from ..plots.runs import Coordinate, Fine, charts_by_unit, coordinates, velocities
 from ..plots.svg import Key, shortened, ticks
 from ..scene.motion import standing_spans

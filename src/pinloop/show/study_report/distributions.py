@@ -19,7 +19,7 @@ from ...safety.studies.space import Variable
 from ...tables.number_format import decimals, number
 from ...tolerances import ALL_EQUAL
 from ...units import shown_unit
-from ..plots.charts import Chart, Instant, Line, Shape
+from ..plots import Chart, Instant, Line, Shape
 from ..plots.svg import Key
 from .results import VARIED, Measures, QuantityDistribution, Results, capital
 

@@ -19,7 +19,7 @@ from ...errors import printable
 from ...safety.space.solids import Obstacle
 from ...tables.report import Markup
 from ...tolerances import STILL_TOOL
-from ..plots.charts import Chart, Shape
+from ..plots import Chart, Shape
 from ..plots.svg import color_of, color_scale
 from ..scene.replay import Layer
 from .results import Measures, QuantityDistribution, Results, capital
