@@ -66,6 +66,13 @@ def number(value: float, places: int) -> str:
     return text.removeprefix("-") if float(text) == 0.0 else text
 
 
+def numbers(values: Iterable[float | None], *, least: int = 0, most: int = 3) -> list[str]:
+    """Numbers with the same decimals, see `decimals`; a dash for what is not known."""
+    known = [math.nan if value is None else value for value in values]
+    places = decimals(known, least=least, most=most)
+    return ["-" if math.isnan(value) else number(value, places) for value in known]
+
+
 def milliseconds(seconds: float) -> str:
     """A time with four digits, in ms below 10 s."""
     if seconds >= 10.0:

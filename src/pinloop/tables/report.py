@@ -98,18 +98,17 @@ class Table:
 
         Args:
             title: what it is about.
-            headings: what the columns hold, with the unit: "energy lost [J]"; that of a column to
-                be aligned to the left begins with "<".
+            headings: what the columns hold, with the unit, and ahead of it the heading over
+                several: "energy lost [J]", "time | reaction [ms]"; that of a column to be aligned
+                to the left begins with "<".
             rows: texts, or cells as they are.
         """
         columns = []
         for text in headings:
-            heading, _, unit = text.removeprefix("<").removesuffix("]").partition(" [")
-            columns.append(Column(heading, unit, right=not text.startswith("<")))
-        cells = (
-            tuple(cell if isinstance(cell, Cell) else Cell(printable(cell)) for cell in row)
-            for row in rows
-        )
+            group, _, name = text.removeprefix("<").rpartition(" | ")
+            heading, _, unit = name.removesuffix("]").partition(" [")
+            columns.append(Column(heading, unit, group, right=not text.startswith("<")))
+        cells = (tuple(map(_as_cell, row)) for row in rows)
         return cls(printable(title), tuple(columns), tuple(cells))
 
     def runs(self) -> list[list[int]]:
@@ -133,6 +132,11 @@ class KeyValues:
     title: str
     entries: tuple[tuple[str, Cell], ...]
 
+    @classmethod
+    def of(cls, title: str, entries: Iterable[tuple[str, str | Cell]]) -> KeyValues:
+        """Texts, from which control characters are taken, or cells as they are."""
+        return cls(title, tuple((printable(name), _as_cell(text)) for name, text in entries))
+
 
 @dataclass(frozen=True)
 class Notes:
@@ -142,8 +146,24 @@ class Notes:
     items: tuple[str, ...]
     mark: Mark = ""
 
+    @classmethod
+    def of(cls, title: str, items: Iterable[str], mark: Mark = "") -> Notes:
+        """Sentences, from which control characters are taken."""
+        return cls(title, tuple(map(printable, items)), mark)
+
 
 Block = KeyValues | Table | Notes
+
+
+def _says(block: Block) -> bool:
+    """Whether there is anything in a block."""
+    if isinstance(block, Table):
+        return bool(block.rows)
+    return bool(block.entries if isinstance(block, KeyValues) else block.items)
+
+
+def _as_cell(text: str | Cell) -> Cell:
+    return text if isinstance(text, Cell) else Cell(printable(text))
 
 
 Section: TypeAlias = Callable[[Any], Block]
@@ -188,6 +208,11 @@ class Report:
     title: Cell
     blocks: tuple[Block, ...]
     closing: str = ""
+
+    @classmethod
+    def of(cls, title: str | Cell, blocks: Iterable[Block], closing: str = "") -> Report:
+        """The blocks that say anything, under a title from which control characters are taken."""
+        return cls(_as_cell(title), tuple(block for block in blocks if _says(block)), closing)
 
     def __str__(self) -> str:
         return self.text()

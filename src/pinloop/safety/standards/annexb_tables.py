@@ -8,16 +8,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...errors import printable
-from ...tables.number_format import Units, decimals, milliseconds, number, units_of
-from ...tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
+from ...tables.number_format import Units, milliseconds, number, numbers, units_of
+from ...tables.report import Block, Cell, KeyValues, Notes, Report, Table
 from ...units import column_name
 from ..stopping.assumptions import PLANNING_AID
 from ..stopping.plan import Category1
 from .annexb import AnnexB
 from .axisstop import AxisStop
 from .extension import Pose
-
-Numbers = list[list[float]]
 
 _THIRDS = ("reaction", "braking", "total")
 _CATEGORIES = {
@@ -31,20 +29,20 @@ def table_report(annex: AnnexB, category: int, axis: str | None = None) -> Repor
     """The tables of a category, for one axis or all; see `AnnexB.table`."""
     axes = annex.axes if axis is None else (axis,)
     what = f"stops of category {category}" + ("" if axis is None else f", axis {axis}")
-    title = Cell(printable(f"{annex.robot.name}: {what}"))
-    return Report(title, tuple(_tables(annex, category, axes)), PLANNING_AID)
+    return Report.of(f"{annex.robot.name}: {what}", _tables(annex, category, axes), PLANNING_AID)
 
 
 def whole_report(annex: AnnexB) -> Report:
     """All tables, and below them poses and definitions."""
-    blocks: list[Block] = [_facts(annex)]
-    for category in annex.shares:
-        blocks += _tables(annex, category, annex.axes)
-    blocks += [_poses(annex), Notes("Definitions", tuple(map(printable, _definitions(annex))))]
-    if remarks := tuple(map(printable, _remarks(annex))):
-        blocks.append(Notes("Remarks", remarks, "caution"))
-    title = Cell(printable(f"{annex.robot.name}: computed stopping times and distances"))
-    return Report(title, tuple(blocks), PLANNING_AID)
+    blocks: list[Block] = [
+        _facts(annex),
+        *(table for category in annex.shares for table in _tables(annex, category, annex.axes)),
+        _poses(annex),
+        Notes.of("Definitions", _definitions(annex)),
+        Notes.of("Remarks", _remarks(annex), "caution"),
+    ]
+    title = f"{annex.robot.name}: computed stopping times and distances"
+    return Report.of(title, blocks, PLANNING_AID)
 
 
 def csv_rows(annex: AnnexB) -> list[dict[str, str | float]]:
@@ -80,7 +78,7 @@ def csv_rows(annex: AnnexB) -> list[dict[str, str | float]]:
     return rows
 
 
-def _tables(annex: AnnexB, category: int, axes: Sequence[str]) -> Iterator[Block]:
+def _tables(annex: AnnexB, category: int, axes: Sequence[str]) -> Iterator[Table]:
     """One row per axis where there is one stop per axis, else a grid per axis and payload."""
     if len(annex.shares[category]) > 1:
         for axis in axes:
@@ -99,21 +97,17 @@ def _summary(annex: AnnexB, category: int, axes: Sequence[str], units: Units) ->
     (share,) = annex.shares[category]
     by_axis = {stop.axis: stop for stop in annex.select(category=category)}
     stops = [by_axis.get(axis) for axis in axes]
-    ways = _cells([_thirds(s, "reaction_distance", "distance", units.factor) for s in stops])
-    times = _cells([_thirds(s, "reaction_time", "time", 1e3) for s in stops])
-    rows = []
-    for axis, stop, way, time in zip(axes, stops, ways, times, strict=True):
-        speed = Cell(f"{units.factor * share * annex.speeds[axis]:.4g}")
-        rows.append((Cell(printable(axis)), speed, *way, *time, _outcome(stop)))
-    columns = (
-        Column("axis", right=False),
-        Column("speed", f"{units.shown}/s"),
-        *(Column(part, units.shown, "stopping distance") for part in _THIRDS),
-        *(Column(part, "ms", "stopping time") for part in _THIRDS),
-        Column("outcome", right=False),
-    )
+    travels = _texts([_thirds(s, "reaction_distance", "distance", units.factor) for s in stops])
+    times = _texts([_thirds(s, "reaction_time", "time", 1e3) for s in stops])
+    rows: list[tuple[str | Cell, ...]] = [
+        (axis, f"{units.factor * share * annex.speeds[axis]:.4g}", *travel, *time, _outcome(stop))
+        for axis, stop, travel, time in zip(axes, stops, travels, times, strict=True)
+    ]
+    headings = ["<axis", f"speed [{units.shown}/s]"]
+    headings += [f"stopping distance | {part} [{units.shown}]" for part in _THIRDS]
+    headings += [*(f"stopping time | {part} [ms]" for part in _THIRDS), "<outcome"]
     title = f"Category {category}: {_percent(share)} of speed, extension and payload"
-    return Table(title, columns, tuple(rows))
+    return Table.of(title, headings, rows)
 
 
 def _grid(annex: AnnexB, category: int, axis: str, share: float) -> Table:
@@ -124,26 +118,21 @@ def _grid(annex: AnnexB, category: int, axis: str, share: float) -> Table:
         for stop in annex.select(category=category, axis=axis, payload_share=share)
     }
     table = [[by_case.get((speed, extension)) for extension in shares] for speed in shares]
-    ways = _cells([[_part(stop, "distance", units.factor) for stop in row] for row in table])
-    times = _cells([[_part(stop, "time", 1e3) for stop in row] for row in table])
+    travels = _texts([[_part(stop, "distance", units.factor) for stop in row] for row in table])
+    times = _texts([[_part(stop, "time", 1e3) for stop in row] for row in table])
     rows = []
-    for speed, row, way, time in zip(shares, table, ways, times, strict=True):
-        name = (
-            f"{_percent(speed)} ({units.factor * speed * annex.speeds[axis]:.4g} {units.shown}/s)"
-        )
-        shown = [
-            cell if stop is None or stop.outcome == "stopped" else _outcome(stop)
-            for stop, cell in zip(row, way, strict=True)
+    for speed, row, travel, time in zip(shares, table, travels, times, strict=True):
+        rate = f"{units.factor * speed * annex.speeds[axis]:.4g} {units.shown}/s"
+        cells: list[str | Cell] = [
+            text if stop is None or stop.outcome == "stopped" else _outcome(stop)
+            for stop, text in zip(row, travel, strict=True)
         ]
-        rows.append((Cell(name), *shown, *time))
+        rows.append((f"{_percent(speed)} ({rate})", *cells, *time))
     heads = [f"ext. {_percent(extension)}" for extension in shares]
-    columns = (
-        Column("speed", right=False),
-        *(Column(head, units.shown, "stopping distance") for head in heads),
-        *(Column(head, "ms", "stopping time") for head in heads),
-    )
+    headings = ["<speed", *(f"stopping distance | {head} [{units.shown}]" for head in heads)]
+    headings += [f"stopping time | {head} [ms]" for head in heads]
     load = f"payload {_percent(share)} ({share * annex.payload.mass:.4g} kg)"
-    return Table(printable(f"Category {category}, axis {axis}, {load}"), columns, tuple(rows))
+    return Table.of(f"Category {category}, axis {axis}, {load}", headings, rows)
 
 
 def _thirds(stop: AxisStop | None, first: str, whole: str, factor: float) -> list[float]:
@@ -156,10 +145,10 @@ def _part(stop: AxisStop | None, name: str, factor: float) -> float:
     return math.nan if stop is None else factor * float(getattr(stop, name))
 
 
-def _cells(table: Numbers) -> list[list[Cell]]:
+def _texts(table: list[list[float]]) -> list[list[str]]:
     """Numbers with the same decimals everywhere; what is not known is a dash."""
-    places = decimals((x for row in table for x in row), least=1, most=3)
-    return [[Cell("-" if math.isnan(x) else number(x, places)) for x in row] for row in table]
+    texts = numbers((x for row in table for x in row), least=1)
+    return np.reshape(texts, np.shape(table)).tolist()
 
 
 def _outcome(stop: AxisStop | None) -> Cell:
@@ -193,33 +182,21 @@ def _facts(annex: AnnexB) -> KeyValues:
         ),
         ("gravity", f"({', '.join(f'{x:g}' for x in settings.gravity)}) m/s^2"),
     ]
-    facts = [(name, Cell(printable(text))) for name, text in entries]
-    facts += [("fault", Cell(printable(fault), "caution")) for fault in settings.brakes.faults]
-    return KeyValues("Robot", tuple(facts))
+    faults = [("fault", Cell(printable(fault), "caution")) for fault in settings.brakes.faults]
+    return KeyValues.of("Robot", [*entries, *faults])
 
 
 def _poses(annex: AnnexB) -> Table:
     """The poses at the signal."""
-    columns = (
-        Column("axis", right=False),
-        Column("extension"),
-        Column("distance", "mm"),
-        Column("moves", right=False),
-        Column("driven joints", right=False),
-    )
     rows = []
     for axis, extension in annex.extensions.items():
         for pose in extension.poses.values():
             sign, given = "+" if pose.direction > 0 else "-", ", given" if pose.given else ""
-            texts = (
-                printable(axis),
-                f"{100 * pose.reached:.1f} %",
-                number(1e3 * pose.distance, 1),
-                f"{sign}, {pose.motion}{given}",
-                printable(", ".join(_values(annex, pose))),
-            )
-            rows.append(tuple(map(Cell, texts)))
-    return Table("Poses at the signal", columns, tuple(rows))
+            moves, joints = f"{sign}, {pose.motion}{given}", ", ".join(_values(annex, pose))
+            distance = number(1e3 * pose.distance, 1)
+            rows.append((axis, f"{100 * pose.reached:.1f} %", distance, moves, joints))
+    headings = ("<axis", "extension", "distance [mm]", "<moves", "<driven joints")
+    return Table.of("Poses at the signal", headings, rows)
 
 
 def _values(annex: AnnexB, pose: Pose) -> Iterator[str]:

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ...boundary.arguments import public
-from ...errors import BadValue, printable
-from ...tables.number_format import SLIDING, TURNING, Units, decimals, number, units_of
-from ...tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
+from ...errors import BadValue
+from ...tables.number_format import SLIDING, TURNING, Units, numbers, units_of
+from ...tables.report import Block, Cell, KeyValues, Notes, Report, Table
 from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
 from .published import Measured, StoppingTable
@@ -121,11 +123,9 @@ class Comparison:
 
     def table(self, facts: Iterable[tuple[str, str]] = ()) -> Report:
         """The comparison for reading; ``facts`` are further lines above it: name, text."""
-        entries = [("published", self.source), *facts] if self.source else list(facts)
-        cells = tuple((name, Cell(printable(text))) for name, text in entries)
-        blocks: list[Block] = [KeyValues("Stops", cells)] if cells else []
+        entries = [("published", self.source), *facts] if self.source else facts
         title = f"{self.robot or 'robot'}: computed and published stops"
-        return Report(Cell(printable(title)), (*blocks, *self.blocks()), PLANNING_AID)
+        return Report.of(title, [KeyValues.of("Stops", entries), *self.blocks()], PLANNING_AID)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -134,14 +134,14 @@ class Comparison:
 
     def blocks(self) -> tuple[Block, ...]:
         """The tables alone: one for axes that turn, one for axes that slide; and warnings."""
-        grids = tuple(
-            _grid([row for row in self.rows if row.unit == units.si], units)
+        grids: list[Block] = [
+            _grid(rows, units)
             for units in (TURNING, SLIDING)
-            if any(row.unit == units.si for row in self.rows)
-        )
-        if not self.warnings:
-            return grids
-        return *grids, Notes("Not comparable", tuple(map(printable, self.warnings)), "caution")
+            if (rows := [row for row in self.rows if row.unit == units.si])
+        ]
+        if self.warnings:
+            grids.append(Notes.of("Not comparable", self.warnings, "caution"))
+        return tuple(grids)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in SI units, as JSON takes it."""
@@ -192,54 +192,38 @@ def _compared(measured: Measured, result: StopResult) -> Compared:
 
 def _grid(rows: Sequence[Compared], units: Units) -> Table:
     """A table of axes with the same units."""
-    way, pair = units.factor, ("computed", "published")
-    columns = (
-        Column("axis", right=False),
-        Column("speed", f"{units.shown}/s"),
-        Column("payload", "kg"),
-        *(Column(which, "ms", "stopping time") for which in pair),
-        Column("difference", "%"),
-        *(Column(which, units.shown, "stopping distance") for which in pair),
-        Column("difference", "%"),
-        *(Column(which, "", "d / (v0 t)") for which in pair),
-        Column("outcome", right=False),
-    )
+    pair, factor = ("computed", "published"), units.factor
+    headings = ["<axis", f"speed [{units.shown}/s]", "payload [kg]"]
+    headings += [*(f"stopping time | {which} [ms]" for which in pair), "difference [%]"]
+    headings += [f"stopping distance | {which} [{units.shown}]" for which in pair]
+    headings += ["difference [%]", *(f"d / (v0 t) | {which}" for which in pair), "<outcome"]
+    published = [row.measured for row in rows]
     cells = [
-        [Cell(printable(row.measured.joint)) for row in rows],
-        *_numbers([[way * row.measured.speed for row in rows]]),
-        [Cell(f"{row.measured.payload:g}") for row in rows],
-        *_numbers([[1e3 * r.time for r in rows], [_times(1e3, r.measured.time) for r in rows]]),
+        [row.joint for row in published],
+        *_columns(factor, [row.speed for row in published]),
+        [f"{row.payload:g}" for row in published],
+        *_columns(1e3, [row.time for row in rows], [row.time for row in published]),
         [_difference(row.time_ratio) for row in rows],
-        *_numbers([[way * r.angle for r in rows], [_times(way, r.measured.angle) for r in rows]]),
+        *_columns(factor, [row.angle for row in rows], [row.angle for row in published]),
         [_difference(row.angle_ratio) for row in rows],
         [_share(row.shape) for row in rows],
         [_share(row.published_shape) for row in rows],
         [Cell(row.outcome, "good" if row.outcome == "stopped" else "bad") for row in rows],
     ]
     what = "turn" if units is TURNING else "slide"
-    return Table(f"Axes that {what}", columns, tuple(zip(*cells, strict=True)))
+    return Table.of(f"Axes that {what}", headings, zip(*cells, strict=True))
 
 
-def _times(factor: float, value: float | None) -> float | None:
-    return None if value is None else factor * value
+def _columns(factor: float, *columns: Sequence[float | None]) -> list[list[str]]:
+    """Columns with the same decimals."""
+    texts = numbers(None if x is None else factor * x for column in columns for x in column)
+    return np.reshape(texts, (len(columns), -1)).tolist()
 
 
-def _numbers(columns: Sequence[Sequence[float | None]]) -> list[list[Cell]]:
-    """Columns with the same decimals; a dash for what is not known."""
-    known = (value for column in columns for value in column if value is not None)
-    places = decimals(known, most=3)
-    return [
-        [Cell("-" if value is None else number(value, places)) for value in column]
-        for column in columns
-    ]
-
-
-def _difference(ratio: float | None) -> Cell:
-    if ratio is None:
-        return Cell("-")
+def _difference(ratio: float | None) -> str:
     # Adding zero takes the sign from a zero.
-    return Cell(f"{round(100.0 * (ratio - 1.0), 1) + 0.0:+.1f}")
+    return "-" if ratio is None else f"{round(100.0 * (ratio - 1.0), 1) + 0.0:+.1f}"
 
 
-def _share(value: float | None) -> Cell:
-    return Cell("-" if value is None else f"{value:.3f}")
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

@@ -17,9 +17,9 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from ...boundary.arguments import flat_numbers, public
 from ...boundary.csv import write_rows
-from ...errors import BadValue, printable
+from ...errors import BadValue
 from ...tables.number_format import milliseconds, number
-from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
+from ...tables.report import Block, Cell, KeyValues, Mark, Notes, Report, Table
 from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
 from ..studies.study import Study
@@ -105,27 +105,23 @@ class Distance(ABC):
         rows = self.rows()
         return write_rows(path, rows[0], (row.values() for row in rows))
 
-    def report(self, name: str, facts: Iterable[tuple[str, Cell]], notes: Sequence[str]) -> Report:
+    def report(self, name: str, facts: Iterable[tuple[str, str]], notes: Iterable[str]) -> Report:
         """The distance for reading: what it is of, its terms and formulas, assumptions."""
         both, terms = self.has_simple_form, (*self.terms, self.total)
-        columns = [Column("term", right=False)]
-        columns += [Column(form, "mm") for form in (("integral", "simple") if both else ("value",))]
-        columns.append(Column("what it is", right=False))
         rows = []
         for term in terms:
             mark: Mark = "title" if term is terms[-1] else ""
-            values = (term.value, term.simple) if both else (term.value,)
-            cells = [Cell(term.symbol, mark), *(Cell(number(1e3 * x, 1), mark) for x in values)]
-            rows.append((*cells, Cell(term.meaning, mark)))
-        origins = [(x.symbol, Cell(printable(f"{x.formula} [{x.source}]"))) for x in terms]
+            lengths = (term.value, term.simple) if both else (term.value,)
+            values = [number(1e3 * length, 1) for length in lengths]
+            rows.append([Cell(text, mark) for text in (term.symbol, *values, term.meaning)])
+        forms = ("integral [mm]", "simple [mm]") if both else ("value [mm]",)
         blocks: list[Block] = [
-            KeyValues("Case", tuple(facts)),
-            Table("Terms", tuple(columns), tuple(rows)),
-            KeyValues("Formulas", tuple(origins)),
-            *([Notes("Assumptions", tuple(map(printable, notes)), "caution")] if notes else []),
+            KeyValues.of("Case", facts),
+            Table.of("Terms", ("<term", *forms, "<what it is"), rows),
+            KeyValues.of("Formulas", ((x.symbol, f"{x.formula} [{x.source}]") for x in terms)),
+            Notes.of("Assumptions", notes, "caution"),
         ]
-        title = Cell(f"{name}: {1e3 * self.distance:.0f} mm")
-        return Report(title, tuple(blocks), PLANNING_AID)
+        return Report.of(f"{name}: {1e3 * self.distance:.0f} mm", blocks, PLANNING_AID)
 
 
 # -- stops and numbers -----------------------------------------------------------------------
@@ -294,12 +290,12 @@ class MinimumDistance(Distance):
     def table(self) -> Report:
         """Every term with its value, its formula and where it comes from."""
         facts = [
-            ("S", Cell(f"{1e3 * self.distance:.1f} mm")),
-            ("T", Cell(f"{milliseconds(self.time)} from the approach to standstill")),
-            ("K", Cell(f"{1e3 * self.speed:g} mm/s")),
+            ("S", f"{1e3 * self.distance:.1f} mm"),
+            ("T", f"{milliseconds(self.time)} from the approach to standstill"),
+            ("K", f"{1e3 * self.speed:g} mm/s"),
         ]
         if self.case is not None:
-            facts.append(("study", Cell(f"case {self.case}, the longest stopping time")))
+            facts.append(("study", f"case {self.case}, the longest stopping time"))
         return self.report("Minimum distance", facts, self.notes)
 
     def as_dict(self) -> dict[str, Any]:

@@ -19,9 +19,9 @@ import scipy
 from numpy.typing import NDArray
 
 from ...boundary.arguments import public
-from ...errors import BadValue, PinloopWarning, StopFailed, printable
+from ...errors import BadValue, PinloopWarning, StopFailed
 from ...model.mechanism import Mechanism
-from ...tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
+from ...tables.report import Cell, KeyValues, Notes, Report, Table
 from ...tolerances import FIT_COST, FIT_SLOPE, FIT_STEP, LEAST_TORQUE
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import Source
@@ -297,14 +297,11 @@ class Fit:
     def table(self, facts: Iterable[tuple[str, str]] = ()) -> Report:
         """The fit for reading; ``facts`` are further lines above it: a name and what it is."""
         source = self.comparison.source
-        entries = [("fitted to", source), *facts] if source else list(facts)
-        cells = tuple((name, Cell(printable(text))) for name, text in entries)
-        blocks: list[Block] = [KeyValues("Fit", cells)] if cells else []
-        blocks += [_grid(self.parameters), *self.comparison.blocks()]
-        if self.warnings:
-            blocks.append(Notes("Warnings", tuple(map(printable, self.warnings)), "caution"))
-        title = Cell(printable(f"{self.comparison.robot or 'robot'}: brakes fitted to stops"))
-        return Report(title, tuple(blocks), PLANNING_AID)
+        entries = [("fitted to", source), *facts] if source else facts
+        warned = Notes.of("Warnings", self.warnings, "caution")
+        blocks = [KeyValues.of("Fit", entries), _grid(self.parameters), *self.comparison.blocks()]
+        title = f"{self.comparison.robot or 'robot'}: brakes fitted to stops"
+        return Report.of(title, [*blocks, warned], PLANNING_AID)
 
     def as_dict(self) -> dict[str, Any]:
         """Parameters, comparison and warnings, as JSON takes them; errors not known are None."""
@@ -434,18 +431,12 @@ def _checked(table: StoppingTable, brakes: Brakes, parameters: Sequence[str]) ->
 
 def _grid(parameters: Sequence[Fitted]) -> Table:
     """The parameters for reading."""
-    columns = (
-        Column("joint", right=False),
-        Column("parameter", right=False),
-        Column("value"),
-        Column("standard error"),
-        Column("unit", right=False),
-    )
     rows = []
     for fitted in parameters:
-        error = Cell("not known" if math.isnan(fitted.error) else f"{fitted.error:.2g}")
+        error: str | Cell = "not known" if math.isnan(fitted.error) else f"{fitted.error:.2g}"
         if not fitted.identified:
             error = Cell("not identified", "caution")
-        joint, value = Cell(printable(fitted.joint)), Cell(f"{fitted.value:.4g}")
-        rows.append((joint, Cell(fitted.parameter), value, error, Cell(fitted.unit)))
-    return Table("Fitted parameters", columns, tuple(rows))
+        value = f"{fitted.value:.4g}"
+        rows.append((fitted.joint, fitted.parameter, value, error, fitted.unit))
+    headings = ("<joint", "<parameter", "value", "standard error", "<unit")
+    return Table.of("Fitted parameters", headings, rows)

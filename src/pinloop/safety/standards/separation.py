@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...boundary.arguments import flat_numbers, public, unit_vector
-from ...errors import BadValue, printable
+from ...errors import BadValue
 from ...tables.number_format import listed, milliseconds
-from ...tables.report import Cell, Report
+from ...tables.report import Report
 from ...tolerances import SAME
 from ..space.solids import require_length
 from ..stopping import StopResult
@@ -100,8 +100,7 @@ class Separation(Distance):
             facts.append(("study", text))
         elif count > 1:
             facts.append(("stops", f"{count}; this is the one with the largest distance"))
-        cells = [(name, Cell(printable(text))) for name, text in facts]
-        return self.report("Protective separation distance", cells, self.notes)
+        return self.report("Protective separation distance", facts, self.notes)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything that is in the table, in SI units."""

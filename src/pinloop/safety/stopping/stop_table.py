@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from itertools import chain, islice
+from typing import NamedTuple
 
 import numpy as np
 
 from ...errors import printable
-from ...tables.number_format import Units, decimals, joint_value, milliseconds, number, units_of
+from ...tables.number_format import Units, joint_value, milliseconds, number, numbers, units_of
 from ...tables.report import (
     Block,
     Cell,
@@ -29,7 +30,8 @@ from .travel import JointStop
 _AMPLE = 1000.0
 """A holding margin above it is not told more exactly: the load is nothing but rounding."""
 _DETOUR = 0.005
-"""A way to and fro is told apart from the angle if it is longer by this part."""
+"""A path to and fro is told apart from the angle if it is longer by this part."""
+_THIRDS = ("reaction", "braking", "total")
 
 
 def stop_table(
@@ -40,13 +42,12 @@ def stop_table(
     blocks: list[Block] = [_headline(result, facts)]
     for sort, units in _sorts(result, joints):
         which = "" if len(sort) == len(joints) else f" that {_KINDS[units.shown]}"
-        blocks += [_ways(result, sort, units, which), _loads(result, sort, units, which)]
+        blocks += [_travels(result, sort, units, which), _loads(result, sort, units, which)]
     blocks += [_tool(result), _energy(result), *section_blocks(result, sections)]
-    if result.warnings:
-        blocks.append(Notes("Warnings", tuple(map(printable, result.warnings)), "caution"))
+    blocks.append(Notes.of("Warnings", result.warnings, "caution"))
     assumed = assumption_lines(result.assumptions, result.category.number)
     blocks.append(Notes("Assumptions and sources", assumed))
-    return Report(_title(result), tuple(blocks), PLANNING_AID)
+    return Report.of(_title(result), blocks, PLANNING_AID)
 
 
 _KINDS = {"deg": "turn", "mm": "slide"}
@@ -75,7 +76,7 @@ def _title(result: StopResult) -> Cell:
 
 def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> KeyValues:
     """Category, times, and what was stopped."""
-    chain, brakes = result.chain, result.brakes
+    signal, brakes = result.chain, result.brakes
     reaction = min(result.reaction_time, result.stopping_time)
     braking = result.stopping_time - reaction
     split = f"{milliseconds(reaction)} reaction + {milliseconds(braking)} braking"
@@ -85,30 +86,21 @@ def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> KeyValues
         how += "; on the path, all joints together"
     if category.time_limit is not None:
         how += f"; brakes after {milliseconds(category.time_limit)} in any case"
-    entries = [
-        ("stopping time", Cell(f"{milliseconds(result.stopping_time)} = {split}")),
-        ("category", Cell(how)),
-        (
-            "signal chain",
-            Cell(
-                f"sensor {milliseconds(chain.sensor)} + controller {milliseconds(chain.controller)}"
-                f" = command at {milliseconds(chain.command)}" + _power(result)
-            ),
-        ),
-        ("payload", Cell(_payload(result))),
-        ("gravity", Cell(f"({', '.join(f'{x:g}' for x in result.robot.gravity)}) m/s^2")),
+    sensor, controller = milliseconds(signal.sensor), milliseconds(signal.controller)
+    command = f"command at {milliseconds(signal.command)}"
+    if not category.controlled:
+        command += f", drives off at {milliseconds(signal.command + signal.drive_off)}"
+    entries: list[tuple[str, str | Cell]] = [
+        ("stopping time", f"{milliseconds(result.stopping_time)} = {split}"),
+        ("category", how),
+        ("signal chain", f"sensor {sensor} + controller {controller} = {command}"),
+        ("payload", _payload(result)),
+        ("gravity", f"({', '.join(f'{x:g}' for x in result.robot.gravity)}) m/s^2"),
         ("brakes", _brakes(result)),
+        *facts,
     ]
-    entries += [(name, Cell(printable(text))) for name, text in facts]
     entries += [("fault", Cell(printable(fault), "caution")) for fault in brakes.faults]
-    return KeyValues("Stop", tuple(entries))
-
-
-def _power(result: StopResult) -> str:
-    """When the motors lose their torque."""
-    if result.category.controlled:
-        return ""
-    return f", drives off at {milliseconds(result.chain.command + result.chain.drive_off)}"
+    return KeyValues.of("Stop", entries)
 
 
 def _payload(result: StopResult) -> str:
@@ -116,15 +108,15 @@ def _payload(result: StopResult) -> str:
     if load is None:
         return "none"
     centre = ", ".join(f"{1e3 * x:.4g}" for x in np.round(np.asarray(load.com), 9) + 0.0)
-    return f"{load.mass:g} kg, centre of mass at ({centre}) mm in {printable(load.frame or '')}"
+    return f"{load.mass:g} kg, centre of mass at ({centre}) mm in {load.frame}"
 
 
-def _brakes(result: StopResult) -> Cell:
+def _brakes(result: StopResult) -> str | Cell:
     source = result.brakes.source
     if source == "template":
         guessed = "ALL GUESSED from what the robot's file says: nobody has given a number"
         return Cell(guessed + _band(result), "caution")
-    return Cell(printable(source or "given in Python") + _band(result))
+    return (source or "given in Python") + _band(result)
 
 
 def _band(result: StopResult) -> str:
@@ -146,81 +138,67 @@ def _band(result: StopResult) -> str:
 # -- joints -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Columns(NamedTuple):
     """Columns with numbers of joints, all with the same number of decimals."""
 
-    columns: tuple[Column, ...]
-    values: tuple[Callable[[JointStop], float], ...]
-    factor: float = 1.0
+    headings: tuple[str, ...]
+    values: Callable[[JointStop], tuple[float, ...]]
 
 
-def _rows(joints: Sequence[JointStop], parts: Sequence[_Part]) -> list[list[Cell]]:
-    rows = [[Cell(printable(joint.name))] for joint in joints]
+def _rows(joints: Sequence[JointStop], parts: Sequence[_Columns]) -> list[list[str | Cell]]:
+    rows: list[list[str | Cell]] = [[joint.name] for joint in joints]
     for part in parts:
-        table = [[part.factor * value(joint) for value in part.values] for joint in joints]
-        places = decimals((x for row in table for x in row), least=1, most=3)
-        for row, numbers in zip(rows, table, strict=True):
-            row += [Cell(number(x, places)) for x in numbers]
+        texts = iter(numbers((x for joint in joints for x in part.values(joint)), least=1))
+        for row in rows:
+            row += islice(texts, len(part.headings))
     return rows
 
 
-def _ways(result: StopResult, joints: Sequence[JointStop], units: Units, which: str) -> Table:
-    """Times and ways of joints, from the signal on."""
-    robot, q0 = result.robot, result.run.q[0]
-    way = "angle" if units.shown == "deg" else "displacement"
-    thirds = ("reaction", "braking", "total")
+def _travels(result: StopResult, joints: Sequence[JointStop], units: Units, which: str) -> Table:
+    """Times and paths of joints, from the signal on."""
+    robot, q0, per, shown = result.robot, result.run.q[0], units.factor, units.shown
+    path = "angle" if shown == "deg" else "displacement"
     parts = [
-        _Part(
-            (Column("start", units.shown),),
-            (lambda j: joint_value(robot, j.name, q0),),
-            units.factor,
+        _Columns((f"start [{shown}]",), lambda j: (per * joint_value(robot, j.name, q0),)),
+        _Columns(
+            tuple(f"time | {part} [ms]" for part in _THIRDS),
+            lambda j: (1e3 * j.reaction_time, 1e3 * j.braking_time, 1e3 * j.time),
         ),
-        _Part(
-            tuple(Column(part, "ms", "time") for part in thirds),
-            (lambda j: j.reaction_time, lambda j: j.braking_time, lambda j: j.time),
-            1e3,
-        ),
-        _Part(
-            tuple(Column(part, units.shown, way) for part in thirds),
-            (lambda j: j.reaction_angle, lambda j: j.braking_angle, lambda j: j.angle),
-            units.factor,
+        _Columns(
+            tuple(f"{path} | {part} [{shown}]" for part in _THIRDS),
+            lambda j: (per * j.reaction_angle, per * j.braking_angle, per * j.angle),
         ),
     ]
     longest = max((joint.travel for joint in joints), default=0.0)
     if any(joint.travel - abs(joint.angle) > _DETOUR * longest for joint in joints):
-        parts.append(_Part((Column("travel", units.shown),), (lambda j: j.travel,), units.factor))
-    columns = [Column("joint", right=False), *(column for part in parts for column in part.columns)]
-    rows = tuple(tuple(row) for row in _rows(joints, parts))
-    return Table(f"Joints{which}: time and {way} from the signal", tuple(columns), rows)
+        parts.append(_Columns((f"travel [{shown}]",), lambda j: (per * j.travel,)))
+    headings = ("<joint", *chain.from_iterable(part.headings for part in parts))
+    title = f"Joints{which}: time and {path} from the signal"
+    return Table.of(title, headings, _rows(joints, parts))
 
 
 def _loads(result: StopResult, joints: Sequence[JointStop], units: Units, which: str) -> Table:
     """Speeds, torques, energies, and what holds at the end."""
-    robot, v0 = result.robot, result.run.v[0]
-    speed, force = f"{units.shown}/s", "torque" if units.torque == "N m" else "force"
+    robot, v0, per = result.robot, result.run.v[0], units.factor
+    force = "torque" if units.torque == "N m" else "force"
+
+    def speeds(joint: JointStop) -> tuple[float, float]:
+        signal = float(v0[robot.coordinates(joint.name).v.start])
+        return per * signal, per * joint.peak_speed
+
     parts = [
-        _Part(
-            (Column("signal", speed, "speed"), Column("peak", speed, "speed")),
-            (lambda j: float(v0[robot.coordinates(j.name).v.start]), lambda j: j.peak_speed),
-            units.factor,
-        ),
-        _Part((Column(f"peak {force}", units.torque),), (lambda j: j.peak_torque,)),
-        _Part((Column("energy", "J"),), (lambda j: j.dissipated,)),
+        _Columns(tuple(f"speed | {at} [{units.shown}/s]" for at in ("signal", "peak")), speeds),
+        _Columns((f"peak {force} [{units.torque}]",), lambda j: (j.peak_torque,)),
+        _Columns(("energy [J]",), lambda j: (j.dissipated,)),
     ]
     if any(joint.impulse for joint in joints):
-        parts.append(_Part((Column("impulse", f"{units.torque} s"),), (lambda j: j.impulse,)))
-    columns = [Column("joint", right=False), *(column for part in parts for column in part.columns)]
-    columns += [
-        Column("utilisation", "%", "gear"),
-        Column("slips"),
-        Column("margin", "", "holding"),
-    ]
-    columns.append(Column("state", "", "holding", right=False))
+        parts.append(_Columns((f"impulse [{units.torque} s]",), lambda j: (j.impulse,)))
     rows = _rows(joints, parts)
     for row, joint in zip(rows, joints, strict=True):
-        row += [_gear(joint), Cell(str(joint.slips)), _margin(joint), _state(joint)]
-    return Table(f"Joints{which}: loads and holding", tuple(columns), tuple(map(tuple, rows)))
+        row += [_gear(joint), str(joint.slips), _margin(joint), _state(joint)]
+    headings = ("<joint", *chain.from_iterable(part.headings for part in parts))
+    ends = ("gear | utilisation [%]", "slips", "holding | margin", "<holding | state")
+    return Table.of(f"Joints{which}: loads and holding", (*headings, *ends), rows)
 
 
 def _gear(joint: JointStop) -> Cell:
@@ -249,19 +227,11 @@ def _state(joint: JointStop) -> Cell:
 def _tool(result: StopResult) -> Table:
     """The path of the tool."""
     point = result.point()
-    ways = [point.reaction_length, point.braking_length, point.length, point.displacement]
-    lengths = [1e3 * way for way in ways]
-    speed = 1e3 * point.peak_speed
-    columns = (
-        Column("frame", right=False),
-        *(Column(part, "mm", "path") for part in ("reaction", "braking", "total")),
-        Column("displacement", "mm"),
-        Column("peak speed", "mm/s"),
-    )
-    places = decimals(lengths, most=3)
-    cells = [Cell(printable(point.frame)), *(Cell(number(x, places)) for x in lengths)]
-    cells.append(Cell(number(speed, decimals([speed], most=3))))
-    return Table("Tool", columns, (tuple(cells),))
+    lengths = (point.reaction_length, point.braking_length, point.length, point.displacement)
+    paths = numbers(1e3 * length for length in lengths)
+    headings = ("<frame", *(f"path | {part} [mm]" for part in _THIRDS), "displacement [mm]")
+    row = (point.frame, *paths, *numbers([1e3 * point.peak_speed]))
+    return Table.of("Tool", (*headings, "peak speed [mm/s]"), [row])
 
 
 def _energy(result: StopResult) -> Table:
@@ -276,11 +246,11 @@ def _energy(result: StopResult) -> Table:
     taken += [("impacts", ledger.impacts), ("kinetic energy left", ledger.kinetic_after)]
     total = sum(value for _, value in given)
     entries = [*given, ("in", total), *taken, ("out", sum(value for _, value in taken))]
-    places = decimals((value for _, value in entries), least=1)
     marks: dict[str, Mark] = {"in": "title", "out": "title"}
+    texts = numbers((value for _, value in entries), least=1, most=6)
     rows = [
-        (Cell(name, marks.get(name, "")), Cell(number(value, places), marks.get(name, "")))
-        for name, value in entries
+        [Cell(text, marks.get(name, "")) for text in (name, value)]
+        for (name, _), value in zip(entries, texts, strict=True)
     ]
-    rows.append((Cell("energy balance error"), Cell(f"{ledger.error:.1e}")))
-    return Table("Energy", (Column("", right=False), Column("[J]")), tuple(rows))
+    rows.append([Cell("energy balance error"), Cell(f"{ledger.error:.1e}")])
+    return Table("Energy", (Column("", right=False), Column("[J]")), tuple(map(tuple, rows)))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...boundary.json import json_values
 from ...errors import printable
-from ...tables.number_format import decimals, number, units_of
+from ...tables.number_format import numbers, units_of
 from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
 from ...tolerances import LIMIT_PASSED
 from ...units import column_unit, shown_unit
@@ -193,28 +193,27 @@ def summary_table(study: Study, summary: Summary) -> Report:
         title += ", but some beyond limits of joints"
     if not study.complete:
         title += f"; {study.size - study.done} of {study.size} are still to be done"
-    blocks: list[Block] = [_facts(study, summary)]
-    if summary.distributions:
-        blocks.append(_distributions(summary))
-    if summary.beyond:
-        notes = [beyond_text(study.setup, joint) for joint in summary.beyond]
-        blocks.append(Notes("Beyond limits", tuple(notes), "caution"))
-    if summary.reasons:
-        shown = list(summary.reasons.items())[:_REASONS]
-        notes = [f"{count} x {printable(reason)}" for reason, count in shown]
-        more = len(summary.reasons) - len(shown)
-        notes += [f"{more} other reasons are in the results"] if more else []
-        blocks.append(Notes("Failed cases", tuple(notes), "caution"))
-    return Report(Cell(title, mark), tuple(blocks), f"{SAMPLED} {PLANNING_AID}")
+    shown = list(summary.reasons.items())[:_REASONS]
+    more = len(summary.reasons) - len(shown)
+    reasons = [f"{count} x {reason}" for reason, count in shown]
+    reasons += [f"{more} other reasons are in the results"] if more else []
+    beyond = (beyond_text(study.setup, joint) for joint in summary.beyond)
+    blocks: list[Block] = [
+        _facts(study, summary),
+        _distributions(summary),
+        Notes.of("Beyond limits", beyond, "caution"),
+        Notes.of("Failed cases", reasons, "caution"),
+    ]
+    return Report.of(Cell(title, mark), blocks, f"{SAMPLED} {PLANNING_AID}")
 
 
 def beyond_text(setup: Setup, beyond: Beyond) -> str:
     """What happens to a joint that gets beyond its limits, in one sentence."""
     units = units_of(setup.robot, beyond.joint)
-    far = units.factor * beyond.worst
+    (far,) = numbers([units.factor * beyond.worst])
     return (
         f"joint '{printable(beyond.joint)}' gets beyond its limits in {beyond.count} of the cases, "
-        f"by up to {number(far, decimals([far], most=3))} {units.shown} in case {beyond.case}; no "
+        f"by up to {far} {units.shown} in case {beyond.case}; no "
         "end stop holds it there"
     )
 
@@ -222,18 +221,16 @@ def beyond_text(setup: Setup, beyond: Beyond) -> str:
 def _facts(study: Study, summary: Summary) -> KeyValues:
     setup = study.setup
     moving = [variable for variable in setup.variables if variable.varies]
-    entries = [
-        ("cases", Cell(f"{study.done} of {study.size}, {study.sampling!r}")),
-        *(
-            (printable(outcome), Cell(str(count), "" if outcome == "stopped" else "bad"))
-            for outcome, count in sorted(summary.outcomes.items(), key=lambda item: -item[1])
-        ),
-        ("category", Cell(str(setup.category.number))),
-        ("brakes", Cell(printable(setup.brakes.source or "given in Python"))),
-        ("varies", Cell(", ".join(printable(variable.name) for variable in moving) or "nothing")),
-        ("results", Cell(printable(str(study.path)))),
+    ended = sorted(summary.outcomes.items(), key=lambda item: -item[1])
+    entries: list[tuple[str, str | Cell]] = [
+        ("cases", f"{study.done} of {study.size}, {study.sampling!r}"),
+        *((name, Cell(str(count), "" if name == "stopped" else "bad")) for name, count in ended),
+        ("category", str(setup.category.number)),
+        ("brakes", setup.brakes.source or "given in Python"),
+        ("varies", ", ".join(variable.name for variable in moving) or "nothing"),
+        ("results", str(study.path)),
     ]
-    return KeyValues("Study", tuple(entries))
+    return KeyValues.of("Study", entries)
 
 
 _OF_ROBOT = {
@@ -247,7 +244,7 @@ def _named(column: str) -> tuple[str, str, float]:
     """What a column is, its unit in tables, and the factor from SI."""
     unit = column_unit(column)
     name, _, _ = column.rpartition("_excursion_")
-    of_joint = f"{'angle' if unit == 'rad' else 'travel'} of {printable(name)}"
+    of_joint = f"{'angle' if unit == 'rad' else 'travel'} of {name}"
     return (_OF_ROBOT.get(column, of_joint), *shown_unit(unit))
 
 
@@ -255,15 +252,10 @@ def _distributions(summary: Summary) -> Table:
     rows = []
     for spread in summary.distributions:
         what, unit, factor = _named(spread.column)
-        values = [factor * value for value in (spread.median, spread.most, spread.worst)]
-        places = decimals(values, most=3)
-        cells = [Cell(number(value, places)) for value in values]
-        rows.append((Cell(f"{what} [{unit}]"), *cells, Cell(str(spread.case))))
-    columns = (
-        Column("", right=False),
-        *(Column(heading) for heading in ("median", "95 %", "worst sampled", "case")),
-    )
-    return Table("Distribution over the cases that stopped and hold", columns, tuple(rows))
+        values = (factor * value for value in (spread.median, spread.most, spread.worst))
+        rows.append((f"{what} [{unit}]", *numbers(values), str(spread.case)))
+    title = "Distribution over the cases that stopped and hold"
+    return Table.of(title, ("<", "median", "95 %", "worst sampled", "case"), rows)
 
 
 def worst_table(setup: Setup, worst: Mapping[str, WorstCase]) -> Report:
@@ -271,23 +263,18 @@ def worst_table(setup: Setup, worst: Mapping[str, WorstCase]) -> Report:
 
     ``setup``: what all cases have in common.
     """
-    rows = []
+    rows, places = [], []
     for name, case in worst.items():
         unit, factor = shown_unit(column_unit(case.column))
-        values = (factor * case.value, factor * case.sampled)
-        cells = [Cell(number(value, decimals(values, most=3))) for value in values]
-        rows.append((Cell(f"{printable(name)} [{unit}]"), *cells, Cell(str(case.evaluations))))
-    columns = tuple(Column(heading) for heading in ("found", "worst sampled", "stops made"))
-    results = Table("Worst cases", (Column("", right=False), *columns), tuple(rows))
-    places = []
-    for variable in (case for case in setup.variables if case.varies):
+        values = numbers((factor * case.value, factor * case.sampled))
+        rows.append((f"{name} [{unit}]", *values, str(case.evaluations)))
+    for variable in (variable for variable in setup.variables if variable.varies):
         unit = f" [{variable.unit}]" if variable.unit else ""
-        cells = [Cell(f"{case.values[variable.name]:.5g}") for case in worst.values()]
-        places.append((Cell(f"{printable(variable.name)}{unit}"), *cells))
-    where = Table(
-        "Where they are",
-        (Column("", right=False), *(Column(printable(name)) for name in worst)),
-        tuple(places),
-    )
+        values = [f"{case.values[variable.name]:.5g}" for case in worst.values()]
+        places.append(tuple(map(Cell, (printable(f"{variable.name}{unit}"), *values))))
+    headings = ("<", "found", "worst sampled", "stops made")
+    columns = (Column("", right=False), *(Column(printable(name)) for name in worst))
     title = Cell(f"{printable(setup.robot.name)}: worst cases of {len(worst)} criteria", "title")
+    results = Table.of("Worst cases", headings, rows)
+    where = Table("Where they are", columns, tuple(places))
     return Report(title, (results, where), f"{SAMPLED} {PLANNING_AID}")
