@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pinloop.boundary.xml import parse_xml
 from pinloop.io.mjcf.reader import read_mjcf
-from pinloop.io.packages import make_resolver
+from pinloop.io.sources import make_resolver
 from pinloop.model.description import Description
 
 MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'

@@ -30,13 +30,12 @@ from .companions import apply_gepetto, apply_srdf, close_frames
 from .formats import read_own_format
 from .loopsfile import LoopsFile, apply_loops
 from .mjcf.reader import read_mjcf
-from .packages import make_resolver
 from .pinmodel import apply_constraint_models, read_model, split_loops
 from .quantities import free_root, new_name
 from .screws import read_screws
 from .sdf.reader import read_sdf
+from .sources import expand_xacro, is_xacro, make_resolver, xml_of
 from .urdf.reader import read_urdf
-from .urdf.sources import expand_xacro, is_xacro, xml_of
 
 _GEPETTO = re.compile(rb"^[\"']?closed_loop[\"']?\s*:", re.MULTILINE)
 """The key by which a Gepetto YAML is known."""

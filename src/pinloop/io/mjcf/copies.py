@@ -14,7 +14,7 @@ from pathlib import Path
 import pinocchio as pin
 
 from ...boundary.xml import Element
-from ..packages import beside
+from ..sources import beside
 from .body_tree import Tree
 from .document import Document, open_file
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...boundary.xml import Element
 from ...model.description import Description
-from ..packages import Resolver
+from ..sources import Resolver
 from ..vocabulary import MJCF, report_unread
 from .body_tree import Tree
 from .constraints import read_actuators, read_equalities, read_tendons

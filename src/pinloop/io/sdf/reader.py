@@ -17,7 +17,6 @@ from ...errors import LoadError, UnknownName, listed
 from ...model.description import GROUND, Body, Description, Geometry, Joint, NamedFrame, Shape
 from ...model.pairs import make_pair
 from ..moments import Moments, primitive_moments
-from ..packages import Resolver
 from ..quantities import (
     MOMENTS,
     SIZES,
@@ -29,6 +28,7 @@ from ..quantities import (
     rgba,
     tensor,
 )
+from ..sources import Resolver
 from ..urdf.loops import drake_constraints
 from ..vocabulary import SDF, report_unread
 from .joints import read_joints

@@ -37,7 +37,6 @@ from ...model.description import (
 from ...model.pairs import Pair
 from ...tolerances import SAME_PLACE
 from ..moments import Moments
-from ..packages import Resolver, report_missing
 from ..quantities import (
     MOMENTS,
     SIZES,
@@ -53,6 +52,7 @@ from ..quantities import (
     spread,
     tensor,
 )
+from ..sources import Resolver, report_missing
 from ..vocabulary import URDF, report_unread
 from .gazebo import read_gazebo
 from .loops import moving_path, read_axes, read_loops, read_pair
