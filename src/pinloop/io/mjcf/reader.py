@@ -1,10 +1,10 @@
 """The reader of MJCF, the XML of MuJoCo: from `<mujoco>` to a `Description`.
 
 Puts together what the other modules of this folder read, parts of the model under other names
-(`<replicate>`, `<attach>`), and models that are attached under a prefix. Copies are made of elements
-alone: a copy is a subtree of `<worldbody>` under other names, and one more of every tendon, equality
-and actuator that refers to it, as MuJoCo's compiler makes them. A model that is attached keeps the
-settings and default classes of its own file.
+(`<replicate>`, `<attach>`), and models that are attached under a prefix. Copies are made of
+elements alone: a copy is a subtree of `<worldbody>` under other names, and one more of every
+tendon, equality and actuator that refers to it, as MuJoCo's compiler makes them. A model that is
+attached keeps the settings and default classes of its own file.
 """
 
 from __future__ import annotations

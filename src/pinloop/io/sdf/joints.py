@@ -15,12 +15,12 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...boundary.xml import Element, Remarks
+from ...boundary.xml import Element, Remarks, pose_rpy
 from ...errors import listed
-from ...model.description import LIMITS, Coupling, Joint
+from ...model.description import LIMITS, Coupling, Description, Joint
 from ...model.pairs import Pair, Revolute, make_pair
 from ...tolerances import PARALLEL
-from ..quantities import axes_turn, joint_limits, limit_numbers, weld
+from ..quantities import axes_turn, find_body, joint_limits, limit_numbers, weld
 from .scope import Frame, Scope, text_of, truth
 
 Array = NDArray[np.float64]
@@ -307,3 +307,31 @@ def _cut_loops(joints: Sequence[Joint], forced: set[str]) -> list[Joint]:
                 marks[joint.name] = None
                 island[above] = below
     return [replace(joint, cut=marks[joint.name]) for joint in joints]
+
+
+# -- constraints of Drake, in SDF and in URDF ------------------------------------------------------
+
+
+def drake_constraints(root: Element, description: Description, remarks: Remarks) -> Description:
+    """Add Drake's ball and weld constraints; others that it has are warned of."""
+    joints: list[Joint] = []
+    known = [body.name for body in description.bodies]
+    for element in root.all("drake:ball_constraint", "drake:weld_constraint"):
+        is_ball = element.tag == "drake:ball_constraint"
+        ends: list[str] = []
+        frames: list[pin.SE3] = []
+        for body, frame in (("A", "P"), ("B", "Q")):
+            end = element.need(f"{element.tag}_body_{body}")
+            link = (end.get("name") or end.text).strip()
+            # Of a name with model scopes (``model::link``) the longest end that is a body.
+            while link not in known and "::" in link:
+                link = link.partition("::")[2]
+            ends.append(find_body(link, known, element))
+            where = element.need(f"{element.tag}_{'p' if is_ball else 'X'}_{body}{frame}")
+            text = where.get("value") or where.text
+            values = where.numbers(text, 3 if is_ball else 6, "value")
+            frames.append(pose_rpy(values[:3], np.resize(values[3:], 3)))
+        name = element.get("name") or "_".join(["ball" if is_ball else "weld", *ends])
+        pair = make_pair("spherical" if is_ball else "fixed")
+        joints.append(Joint(name, pair, ends[0], ends[1], frames[0], frames[1], True))
+    return replace(description, joints=(*description.joints, *joints))

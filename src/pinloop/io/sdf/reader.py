@@ -29,9 +29,8 @@ from ..quantities import (
     tensor,
 )
 from ..sources import Resolver
-from ..urdf.loops import drake_constraints
 from ..vocabulary import SDF, report_unread
-from .joints import read_joints
+from .joints import drake_constraints, read_joints
 from .scope import Frame, Scope, Source, fetch, read_pose, text_of, truth, version_of
 
 _GRAVITY = (0.0, 0.0, -9.8)

@@ -1,4 +1,4 @@
-"""Loops inside a URDF, in the dialects that exist (and Drake's constraints in SDF too).
+"""Loops inside a URDF, in the dialects that exist.
 
 `<loop_joint>`, URDF+ (`<loop>`, `<coupling>`, and what they were called before: `<constraint>` of
 type position or rolling, `<loop_constraint>`, `<joint_constraint>`), the ROS proposal
@@ -22,6 +22,7 @@ from ...model.description import GROUND, Coupling, Description, Joint
 from ...model.pairs import Pair, align_z, make_pair, pair_class
 from ...model.tree import motion_of
 from ..quantities import find_body, new_name, turn
+from ..sdf.joints import drake_constraints
 
 Array = NDArray[np.float64]
 
@@ -248,32 +249,7 @@ def _coupling(element: Element, description: Description) -> Coupling:
     return Coupling(element.require("name"), tuple(terms), tuple(terms.values()))
 
 
-# -- Drake and RaiSim -----------------------------------------------------------------------------
-
-
-def drake_constraints(root: Element, description: Description, remarks: Remarks) -> Description:
-    """Add Drake's ball and weld constraints; others that it has are warned of."""
-    joints: list[Joint] = []
-    known = [body.name for body in description.bodies]
-    for element in root.all("drake:ball_constraint", "drake:weld_constraint"):
-        is_ball = element.tag == "drake:ball_constraint"
-        ends: list[str] = []
-        frames: list[pin.SE3] = []
-        for body, frame in (("A", "P"), ("B", "Q")):
-            end = element.need(f"{element.tag}_body_{body}")
-            link = (end.get("name") or end.text).strip()
-            # Of a name with model scopes (``model::link``) the longest end that is a body.
-            while link not in known and "::" in link:
-                link = link.partition("::")[2]
-            ends.append(find_body(link, known, element))
-            where = element.need(f"{element.tag}_{'p' if is_ball else 'X'}_{body}{frame}")
-            text = where.get("value") or where.text
-            values = where.numbers(text, 3 if is_ball else 6, "value")
-            frames.append(pose_rpy(values[:3], np.resize(values[3:], 3)))
-        name = element.get("name") or "_".join(["ball" if is_ball else "weld", *ends])
-        pair = make_pair("spherical" if is_ball else "fixed")
-        joints.append(Joint(name, pair, ends[0], ends[1], frames[0], frames[1], True))
-    return replace(description, joints=(*description.joints, *joints))
+# -- RaiSim ---------------------------------------------------------------------------------------
 
 
 def _raisim_constraints(element: Element, root: Element, description: Description) -> list[Joint]:
