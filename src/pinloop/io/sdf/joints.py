@@ -312,8 +312,8 @@ def _cut_loops(joints: Sequence[Joint], forced: set[str]) -> list[Joint]:
 # -- constraints of Drake, in SDF and in URDF ------------------------------------------------------
 
 
-def drake_constraints(root: Element, description: Description, remarks: Remarks) -> Description:
-    """Add Drake's ball and weld constraints; others that it has are warned of."""
+def drake_constraints(root: Element, description: Description) -> Description:
+    """Add Drake's ball and weld constraints."""
     joints: list[Joint] = []
     known = [body.name for body in description.bodies]
     for element in root.all("drake:ball_constraint", "drake:weld_constraint"):

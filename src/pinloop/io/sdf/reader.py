@@ -82,7 +82,7 @@ def read_sdf(root: Element, *, resolve: Resolver, model: str | None = None) -> D
         source=root.source,
     )
     for holder in (world, *(scope.element for scope in robot.scopes())):
-        description = drake_constraints(holder, description, remarks)
+        description = drake_constraints(holder, description)
     return replace(description, warnings=remarks.texts())
 
 

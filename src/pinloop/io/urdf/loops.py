@@ -1,10 +1,13 @@
-"""Loops inside a URDF, in the dialects that exist.
+"""Loops inside a URDF, in the dialects that exist, and what `<gazebo>` adds in the words of SDF.
 
 `<loop_joint>`, URDF+ (`<loop>`, `<coupling>`, and what they were called before: `<constraint>` of
 type position or rolling, `<loop_constraint>`, `<joint_constraint>`), the ROS proposal
 (`<constraint>`), RaiSim's `<constraints>`, Drake's constraints. Each becomes a joint with
 ``cut=True`` or a coupling. Where loops are declared by a pose of the whole robot rather than by
 frames, it is computed here, before there is a mechanism.
+
+With `<gazebo>`, the robot is the model that SDF makes of the URDF: its frame is that of the root
+link, and all joint coordinates are zero in the pose of the file.
 """
 
 from __future__ import annotations
@@ -18,11 +21,14 @@ from numpy.typing import NDArray
 
 from ...boundary.xml import Element, Remarks, pose_of, pose_rpy
 from ...errors import BadValue
-from ...model.description import GROUND, Coupling, Description, Joint
+from ...model.description import GROUND, Body, Coupling, Description, Joint
 from ...model.pairs import Pair, align_z, make_pair, pair_class
 from ...model.tree import motion_of
-from ..quantities import find_body, new_name, turn
-from ..sdf.joints import drake_constraints
+from ..quantities import find_body, new_name, turn, weld
+from ..sdf.joints import axes_of, axis_values, drake_constraints, is_detachable, sdf_pair
+from ..sdf.reader import read_body
+from ..sdf.scope import read_pose, text_of
+from ..vocabulary import SDF, report_unread
 
 Array = NDArray[np.float64]
 
@@ -31,7 +37,7 @@ _ENDS = (("predecessor", "successor"), ("link1", "link2"), ("parent", "child"))
 """What the two ends of a loop are called in the dialects."""
 
 
-def read_loops(root: Element, description: Description, remarks: Remarks) -> Description:
+def read_loops(root: Element, description: Description) -> Description:
     """Add every loop joint and coupling that the URDF declares."""
     joints: list[Joint] = []
     couplings: list[Coupling] = []
@@ -48,7 +54,7 @@ def read_loops(root: Element, description: Description, remarks: Remarks) -> Des
         joints=(*description.joints, *joints),
         couplings=(*description.couplings, *couplings),
     )
-    return drake_constraints(root, description, remarks)
+    return drake_constraints(root, description)
 
 
 def read_pair(element: Element) -> Pair:
@@ -307,3 +313,68 @@ def _nominal(element: Element, root: Element, description: Description) -> dict[
             "(7 more if it floats)"
         )
     return {joint.name: float(value) for joint, value in zip(order, values, strict=True)}
+
+
+# -- Gazebo ---------------------------------------------------------------------------------------
+
+
+def read_gazebo(root: Element, description: Description, remarks: Remarks) -> Description:
+    """Add the links and joints that stand in the `<gazebo>` elements of a URDF."""
+    blocks = root.all("gazebo")
+    parts = [part for block in blocks for part in block.all("link", "joint")]
+    for part in parts:
+        report_unread(part, SDF, remarks)
+    for old in (child for block in blocks for child in block.children):
+        if old.tag.startswith(("joint:", "body:")):
+            remarks.add(old, "in <gazebo> is of a Gazebo before SDF and is not read")
+    placements = reference_placements(description)
+    bodies: list[Body] = []
+    for link in (part for part in parts if part.tag == "link"):
+        bodies.append(read_body(link.require("name"), link, remarks))
+        placements[bodies[-1].name] = read_pose(link.first("pose"))
+    added = {body.name for body in bodies}
+    joints = [
+        _gazebo_joint(part, placements, added, remarks) for part in parts if part.tag == "joint"
+    ]
+    for plugin in (plugin for block in blocks for plugin in block.all("plugin")):
+        if not is_detachable(plugin):
+            continue
+        model = text_of(plugin, "child_model")
+        if model not in (description.name, "__model__"):
+            remarks.add(plugin, f"attaches the model '{model}', which is not this robot; left out")
+            continue
+        parent, child = (
+            _end_link(plugin, f"{end}_link", placements) for end in ("parent", "child")
+        )
+        joints.append(weld(parent, child, placements[parent].actInv(placements[child]), True))
+    return replace(
+        description,
+        bodies=(*description.bodies, *bodies),
+        joints=(*description.joints, *joints),
+    )
+
+
+def _end_link(owner: Element, tag: str, placements: dict[str, pin.SE3]) -> str:
+    element = owner.need(tag)
+    return find_body(element.text.strip() or element.require("link"), placements, owner)
+
+
+def _gazebo_joint(
+    element: Element, placements: dict[str, pin.SE3], added: set[str], remarks: Remarks
+) -> Joint:
+    """A joint: its frame sits on the child and coincides with the parent's at zero coordinates."""
+    parent, child = (_end_link(element, tag, placements) for tag in ("parent", "child"))
+    on_child = read_pose(element.first("pose"))
+    on_parent = placements[parent].actInv(placements[child] * on_child)
+    pair = sdf_pair(element, remarks)
+    axes = axes_of(element, pair)
+    directions = [
+        np.array([0.0, 0.0, 1.0]) if axis is None else axis.text_vector("xyz", (0.0, 0.0, 1.0))
+        for axis in axes or [None]
+    ]
+    joint = closing_joint(
+        element, pair, (parent, child), (on_parent, on_child), (directions[0], directions[-1])
+    )
+    values = axis_values(element, axes, remarks)
+    # A link that only Gazebo knows hangs on what Gazebo's joints give it.
+    return replace(joint, cut=None if {parent, child} & added else True, **values)

@@ -54,8 +54,7 @@ from ..quantities import (
 )
 from ..sources import Resolver, report_missing
 from ..vocabulary import URDF, report_unread
-from .gazebo import read_gazebo
-from .loops import moving_path, read_axes, read_loops, read_pair
+from .loops import moving_path, read_axes, read_gazebo, read_loops, read_pair
 
 _WORLD = "world"
 """What is called so need not be declared: it is the ground."""
@@ -91,7 +90,7 @@ def read_urdf(root: Element, *, resolve: Resolver) -> Description:
         geometry=tuple(_geometry(root, links, resolve, remarks)),
         source=root.source,
     )
-    description = read_gazebo(root, read_loops(root, description, remarks), remarks)
+    description = read_gazebo(root, read_loops(root, description), remarks)
     _warn_of_dependent(root, description, remarks)
     report_unread(root, URDF, remarks)
     return replace(description, warnings=remarks.texts())
