@@ -1,11 +1,11 @@
-"""Tests of `pinloop.linalg.orthogonal_factors`: the factors multiply back, and are orthogonal."""
+"""Tests of `pinloop.linalg.dense`: the factors multiply back, and are orthogonal."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from pinloop.linalg.orthogonal_factors import factorize_singular
+from pinloop.linalg.dense import factorize_singular
 
 from ..screw_tables import Array
 

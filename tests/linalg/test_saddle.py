@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pinloop as pl
-from pinloop.linalg.saddle import Saddle, count_independent
+from pinloop.linalg.dense import count_independent
+from pinloop.linalg.saddle import Saddle
 
 from ..screw_tables import Array
 from ..states import close, dense, rank

@@ -16,7 +16,6 @@ positive definite for ``w > 0`` and takes the place of ``M``: on ``J x = b`` it 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 from ..errors import BadValue, NotFinite, PinloopError, SingularMass
 from ..tolerances import LIGHT, RANK, ROW_NOISE, SINGULAR_MASS, WELL_CONDITIONED
-from .dense import lapack, orthonormal, triangular, triangular_vector
+from .dense import count_independent, lapack, orthonormal, triangular, triangular_vector
 
 Array = NDArray[np.float64]
 
@@ -263,21 +262,6 @@ def _least_eigenvalue(M: Array) -> float:
         return -np.inf
     size = np.sqrt(np.where(inertia > 0, inertia, 1.0))
     return float(np.linalg.eigvalsh(M / np.outer(size, size))[0])
-
-
-def count_independent(
-    values: Sequence[float], most: int, tolerance: float = RANK, floor: float = ROW_NOISE
-) -> int:
-    """Rank of rows: the one decision which of them are independent, for every formulation.
-
-    Args:
-        values: singular values of ``L^-1 J'``, largest first.
-        most: number of rows that can be independent at all.
-        tolerance: fraction of the largest value below which values count as zero.
-        floor: value below which values are rounding noise.
-    """
-    least = max(tolerance * values[0], floor) if values else 0.0
-    return min(sum(value > least for value in values), most)
 
 
 def solve_mass(M: Array, f: Array) -> Array:

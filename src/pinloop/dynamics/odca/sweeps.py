@@ -36,7 +36,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg.orthogonal_factors import Factors, factorize, factorize_singular
+from ...linalg.dense import Factors, factorize, factorize_singular
 from .assembly_tree import AssemblyTree, Group, Shape
 
 Array = NDArray[np.float64]
