@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.linalg import null_space
 
-from pinloop.regularization.motion_algebras import Algebras, MotionNetwork
-from pinloop.spatial.lie import EVERYTHING, NOTHING, Subspace, identify, span
+from pinloop.regularization.motion_algebras import MotionNetwork
+from pinloop.spatial.lie import EVERYTHING, NOTHING, Algebras, Subspace, identify, span
 
 Array = NDArray[np.float64]
 

@@ -21,9 +21,9 @@ from ..model.graph import Cluster, clusters
 from ..model.mechanism import Mechanism
 from ..model.pairs import Pair
 from ..model.tree import TreeKinematics
-from ..spatial.lie import Subspace, identify, span
+from ..spatial.lie import Algebras, Subspace, identify, span
 from ..tolerances import LAST_BITS, RANK, SELECTION_DUST
-from .motion_algebras import Algebras, MotionNetwork
+from .motion_algebras import MotionNetwork
 
 Array = NDArray[np.float64]
 

@@ -8,13 +8,14 @@ are matrix products of stacks: a call of NumPy costs more than what it does to a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..tolerances import PITCH, RANK, SAME, TINY
+from ..tolerances import EQUAL_SPACES, PITCH, RANK, SAME, TINY
 
 Array = NDArray[np.float64]
 
@@ -298,3 +299,103 @@ def _about_one_axis(space: Subspace, translations: Subspace, length: float) -> M
     if translations.dim == 2:
         return MotionGroupName("helical planar" if bent else "planar", 3, direction, None, screw)
     return MotionGroupName("Schoenflies", 4, direction)
+
+
+# -- many subspaces at once ------------------------------------------------------------------------
+
+
+class Algebras:
+    """Interned subspaces of se(3): equal ones share a number, each operation is done once."""
+
+    def __init__(self) -> None:
+        self._spaces: list[Subspace] = []
+        self._numbers: dict[bytes, list[int]] = {}
+        self._results: dict[tuple[str, int, int], int] = {}
+        self.nothing = self.number(NOTHING)
+        self.everything = self.number(EVERYTHING)
+
+    def number(self, space: Subspace) -> int:
+        """Number of a subspace; a new one if no equal subspace is known."""
+        # Rounding finds the candidates only; adding zero removes the sign of -0.0.
+        projector = space.projector
+        bucket = self._numbers.setdefault((np.round(projector, 6) + 0.0).tobytes(), [])
+        for number in bucket:
+            if np.abs(self._spaces[number].projector - projector).max() < EQUAL_SPACES:
+                return number
+        bucket.append(len(self._spaces))
+        self._spaces.append(space)
+        return bucket[-1]
+
+    def __getitem__(self, number: int) -> Subspace:
+        return self._spaces[number]
+
+    def dim(self, number: int) -> int:
+        """Dimension of a subspace."""
+        return self._spaces[number].dim
+
+    def join(self, a: int, b: int) -> int:
+        """The smallest algebra that contains both."""
+        if a == b or b == self.nothing or a == self.everything:
+            return a
+        if a == self.nothing or b == self.everything:
+            return b
+        return self._once("join", a, b, lambda x, y: (x + y).closure(), symmetric=True)
+
+    def meet(self, a: int, b: int) -> int:
+        """A bound on what lies in both: their intersection, or more where screws meet.
+
+        The groups of two algebras may meet in more than the group of their intersection: a screw
+        and a translation along its axis share the steps of whole turns, which are other assemblies.
+        A helical algebra is therefore taken with the translation along its axis, unless one of the
+        two contains the other.
+        """
+        if a == b or a == self.nothing or b == self.everything:
+            return a
+        if b == self.nothing or a == self.everything:
+            return b
+        return self._once("meet", a, b, _common, symmetric=True)
+
+    def intersection(self, a: int, b: int) -> int:
+        """The intersection of both as vector spaces."""
+        return self._once("intersection", a, b, lambda x, y: x & y, symmetric=True)
+
+    def plus(self, a: int, b: int) -> int:
+        """The sum of both as vector spaces."""
+        return self._once("plus", a, b, lambda x, y: x + y, symmetric=True)
+
+    def sweep(self, a: int, motions: int) -> int:
+        """What the motions turn ``a`` into, all together."""
+        return self._once("sweep", a, motions, lambda x, y: x.swept(y), symmetric=False)
+
+    def _once(
+        self,
+        operation: str,
+        a: int,
+        b: int,
+        compute: Callable[[Subspace, Subspace], Subspace],
+        *,
+        symmetric: bool,
+    ) -> int:
+        key = (operation, b, a) if symmetric and b < a else (operation, a, b)
+        number = self._results.get(key)
+        if number is None:
+            number = self.number(compute(self._spaces[a], self._spaces[b]))
+            self._results[key] = number
+        return number
+
+
+def _common(x: Subspace, y: Subspace) -> Subspace:
+    """Bound on the intersection of two groups, as an algebra."""
+    if y.contains(x.basis):
+        return x
+    if x.contains(y.basis):
+        return y
+    return _without_pitch(x) & _without_pitch(y)
+
+
+def _without_pitch(space: Subspace) -> Subspace:
+    """A helical algebra together with the translation along its axis; others as they are."""
+    name = identify(space)
+    if not name.kind.startswith("helical") or name.axis is None:
+        return space
+    return space + span(np.array([*name.axis, 0.0, 0.0, 0.0]))
