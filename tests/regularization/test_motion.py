@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.linalg import null_space
 
-from pinloop.regularization.motion_algebras import MotionNetwork
+from pinloop.regularization.loop_bounds import MotionNetwork
 from pinloop.spatial.lie import EVERYTHING, NOTHING, Algebras, Subspace, identify, span
 
 Array = NDArray[np.float64]

@@ -18,7 +18,7 @@ from pinloop.assembly.search import null_space
 from pinloop.model.description import GROUND
 from pinloop.model.mechanism import build
 from pinloop.regularization import loop_bounds as bounds
-from pinloop.regularization.motion_algebras import MotionNetwork
+from pinloop.regularization.loop_bounds import MotionNetwork
 
 from .. import linkages as k
 from .. import mechanisms as m
