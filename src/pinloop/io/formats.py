@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from ..boundary.registry import Registry
+from ..boundary.values import Registry
 from ..errors import LoadError, PinloopError
 from ..model.description import Description
 

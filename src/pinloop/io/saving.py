@@ -18,7 +18,7 @@ import yaml
 from numpy.typing import NDArray
 
 from ..boundary.files import as_path, write_text
-from ..boundary.registry import origin
+from ..boundary.values import origin
 from ..boundary.xml import parse_xml
 from ..errors import BadValue, LoadError
 from ..model.description import (

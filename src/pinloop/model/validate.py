@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..boundary.registry import origin
+from ..boundary.values import origin
 from ..boundary.xml import Remarks
 from ..errors import LoadError, listed
 from ..tolerances import CLOSED, GYRATION, MOMENT_DUST, POINT_MASS, ROTATION, SAME, TINY, TRIANGLE

@@ -23,7 +23,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...boundary.registry import Registry, origin
+from ...boundary.values import Registry, origin
 from ...errors import BadValue, PinloopError
 from ...tolerances import ROW_NOISE
 from .tree_joints import TreeJoint

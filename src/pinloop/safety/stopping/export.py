@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...boundary.csv import write_rows
 from ...boundary.json import write_json as write_document
-from ...boundary.registry import origin
+from ...boundary.values import origin
 from ...errors import BadValue
 from ...io.saving import loops_document, write_urdf
 from ...model.description import Description
