@@ -1,8 +1,8 @@
 """The smallest sufficient set of loop rows, found once, before any simulation (paper 5).
 
 Which relative twists can the bodies of a cut joint have at all? The motion algebras of the chains
-bound them, loop after loop (`loop_bounds`); rows that only forbid what cannot happen are dropped. The
-method is conservative: it never drops a row that is needed at any configuration.
+bound them, loop after loop (`loop_bounds`); rows that only forbid what cannot happen are dropped.
+The method is conservative: it never drops a row that is needed at any configuration.
 """
 
 from __future__ import annotations
