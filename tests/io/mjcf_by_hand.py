@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pinloop.boundary.xml import parse_xml
+from pinloop.io.formats import make_resolver
 from pinloop.io.mjcf.reader import read_mjcf
-from pinloop.io.sources import make_resolver
 from pinloop.model.description import Description
 
 MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'

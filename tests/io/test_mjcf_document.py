@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 import pinloop as pl
 from pinloop.boundary.xml import parse_xml
 from pinloop.errors import LoadError
+from pinloop.io.formats import make_resolver
 from pinloop.io.mjcf.reader import read_mjcf
-from pinloop.io.sources import make_resolver
 
 from .forward import joint_named, placements, shift, turn
 from .mjcf_by_hand import MASS, model, read

@@ -10,8 +10,8 @@ import pytest
 
 from pinloop.boundary.xml import parse_xml
 from pinloop.errors import LoadError
+from pinloop.io.formats import make_resolver
 from pinloop.io.mjcf.reader import read_mjcf
-from pinloop.io.sources import make_resolver
 from pinloop.model.description import GROUND, Description, Geometry
 
 from .forward import shift, turn

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import pinloop as pl
-from pinloop.io.sources import make_resolver
+from pinloop.io.formats import make_resolver
 
 from .urdf_by_hand import link, robot
 

@@ -18,11 +18,11 @@ from pinloop.boundary.schema import read_data
 from pinloop.boundary.xml import parse_xml
 from pinloop.boundary.yaml import read_yaml
 from pinloop.errors import BadValue, LoadError
+from pinloop.io.formats import make_resolver
 from pinloop.io.loading import load
 from pinloop.io.loopsfile import LoopsFile, apply_loops
 from pinloop.io.quantities import reversed_joint
 from pinloop.io.saving import loops_document, save, urdf_poses, write_urdf
-from pinloop.io.sources import make_resolver
 from pinloop.io.urdf.reader import read_urdf
 from pinloop.model.description import (
     GROUND,

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from pinloop.boundary.xml import parse_xml
 from pinloop.errors import LoadError
+from pinloop.io.formats import make_resolver
 from pinloop.io.sdf.reader import read_sdf
-from pinloop.io.sources import make_resolver
 from pinloop.model.description import GROUND, Description
 
 from .forward import gap, joint_named, placements, shift, turn

@@ -27,14 +27,13 @@ from ..errors import BadValue, LoadError, UnknownName
 from ..model.description import Description
 from ..model.mechanism import Mechanism, build
 from .companions import apply_gepetto, apply_srdf, close_frames
-from .formats import read_own_format
+from .formats import expand_xacro, is_xacro, make_resolver, read_own_format, xml_of
 from .loopsfile import LoopsFile, apply_loops
 from .mjcf.reader import read_mjcf
 from .pinmodel import apply_constraint_models, read_model, split_loops
 from .quantities import free_root, new_name
 from .screws import read_screws
 from .sdf.reader import read_sdf
-from .sources import expand_xacro, is_xacro, make_resolver, xml_of
 from .urdf.reader import read_urdf
 
 _GEPETTO = re.compile(rb"^[\"']?closed_loop[\"']?\s*:", re.MULTILINE)

@@ -18,7 +18,7 @@ from ...boundary.files import read_bytes
 from ...boundary.xml import LARGEST, Element, Remarks, parse_xml
 from ...errors import suggestion
 from ...tolerances import NO_DIRECTION
-from ..sources import Resolver
+from ..formats import Resolver
 
 Array = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...boundary.xml import Element
 from ...model.description import Description
-from ..sources import Resolver, beside
+from ..formats import Resolver, beside
 from ..vocabulary import MJCF, report_unread
 from .body_tree import Tree
 from .constraints import read_actuators, read_equalities, read_tendons

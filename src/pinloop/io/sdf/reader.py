@@ -16,6 +16,7 @@ from ...boundary.xml import Element, Remarks
 from ...errors import LoadError, UnknownName, listed
 from ...model.description import GROUND, Body, Description, Geometry, Joint, NamedFrame, Shape
 from ...model.pairs import make_pair
+from ..formats import Resolver
 from ..moments import Moments, primitive_moments
 from ..quantities import (
     MOMENTS,
@@ -28,7 +29,6 @@ from ..quantities import (
     rgba,
     tensor,
 )
-from ..sources import Resolver
 from ..vocabulary import SDF, report_unread
 from .joints import drake_constraints, read_joints
 from .scope import Frame, Scope, Source, fetch, read_pose, text_of, truth, version_of

@@ -19,7 +19,7 @@ import pinocchio as pin
 from ...boundary.files import read_bytes
 from ...boundary.xml import LARGEST, Element, Remarks, parse_xml, pose_rpy
 from ...model.description import GROUND
-from ..sources import Resolver, beside
+from ..formats import Resolver, beside
 
 _MOST_INCLUDED = 1000
 """Models that a file includes, and those include: a few such files could mean millions."""

@@ -36,6 +36,7 @@ from ...model.description import (
 )
 from ...model.pairs import Pair
 from ...tolerances import SAME_PLACE
+from ..formats import Resolver, report_missing
 from ..moments import Moments
 from ..quantities import (
     MOMENTS,
@@ -52,7 +53,6 @@ from ..quantities import (
     spread,
     tensor,
 )
-from ..sources import Resolver, report_missing
 from ..vocabulary import URDF, report_unread
 from .loops import moving_path, read_axes, read_gazebo, read_loops, read_pair
 
