@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import pinloop as pl
 from pinloop.boundary.schema import keys_of
 from pinloop.cli.main import app
-from pinloop.io.robot_file import RobotFile
+from pinloop.io.loading import RobotFile
 from pinloop.safety.studies.studyfile import StudyFile, read_study
 
 TWO_MODELS = """\

@@ -19,7 +19,7 @@ from ..boundary.files import check_target
 from ..boundary.json import json_text, write_json
 from ..boundary.schema import keys_of
 from ..errors import PinloopError
-from ..io.robot_file import RobotFile
+from ..io.loading import RobotFile
 from ..model.mechanism import Mechanism
 from ..show.terminal import complain, show, write
 

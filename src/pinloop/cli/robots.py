@@ -11,7 +11,7 @@ from ..assembly.assemble import assemble as close_loops
 from ..boundary.json import json_text
 from ..boundary.values import forward
 from ..errors import BadValue, LoopNotClosed
-from ..io.robot_file import RobotFile
+from ..io.loading import RobotFile
 from ..regularization.diagnosis import diagnose
 from ..regularization.regularize import regularize as reduce_rows
 from ..show.terminal import complain, write

@@ -15,7 +15,7 @@ import typer
 from ..boundary.files import write_text
 from ..boundary.values import forward
 from ..errors import BadValue, LoadError, PinloopError
-from ..io.robot_file import RobotFile
+from ..io.loading import RobotFile
 from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
 from ..safety.brakes.file import brakes_text

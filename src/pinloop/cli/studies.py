@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import BadValue
-from ..io.robot_file import RobotFile
+from ..io.loading import RobotFile
 from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
 from ..safety.standards.comparison import compare as compare_stops

@@ -25,7 +25,7 @@ from ..boundary.marks import (
 )
 from ..errors import BadValue
 from ..integrate import MuntheKaas
-from ..io.robot_file import Names, Paths, RobotFile
+from ..io.loading import Names, Paths, RobotFile
 from ..simulation.events import EndStops
 from ..simulation.stabilization import Projection
 

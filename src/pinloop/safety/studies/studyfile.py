@@ -20,7 +20,7 @@ from ...boundary.json import json_schema_of
 from ...boundary.marks import Name, Positive, Short, Vector3, nonempty
 from ...boundary.schema import Document
 from ...errors import BadValue, LoadError, UnknownName
-from ...io.robot_file import RobotFile
+from ...io.loading import RobotFile
 from ...model.mechanism import Mechanism
 from ..brakes.brakes import Brakes
 from ..space.solids import Obstacle, checked_obstacles
