@@ -60,7 +60,7 @@ ELSEWHERE = {
     "URDF": "color rgba actuator command_interface mechanicalReduction mechanical_reduction "
     "drake:gear_ratio drake:rotor_inertia value child_model",
     "SDF": "diffuse ambient simbody must_be_loop_joint uri scale submesh radius length size radii "
-    "linear angular child_model mesh",
+    "linear angular child_model mesh value",
 }
 
 
