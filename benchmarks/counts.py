@@ -59,19 +59,24 @@ def all_counts() -> dict[str, int]:
 
 def _run_counts(name: str) -> dict[str, int]:
     """Calls per fixed step, and evaluations of a run with controlled ones."""
-    robot, q, v = MOTIONS[name].start()
-    step = 1e-3
+    motion = MOTIONS[name]
+    robot, q, v = motion.start()
+    step = min(1e-3, motion.until / 300)
+
+    def run(until: float, method: pl.MuntheKaas) -> pl.Trajectory:
+        forces = motion.loads.forces
+        return pl.simulate(robot, q, v, until=until, method=method, losses=False, forces=forces)
 
     def fixed(steps: int) -> Callable[[], pl.Trajectory]:
         method = pl.MuntheKaas("rk4", step=step)
-        return lambda: pl.simulate(robot, q, v, until=steps * step, method=method, losses=False)
+        return lambda: run(steps * step, method)
 
     per_step = (calls(fixed(30)) - calls(fixed(10))) / 20
     method = pl.MuntheKaas("dop853", rtol=1e-8, atol=1e-8)
-    run = pl.simulate(robot, q, v, until=MOTIONS[name].until, method=method, losses=False)
+    done = run(motion.until, method)
     return {
         f"calls per rk4 step, {name}": round(per_step),
-        f"evaluations of dop853 at 1e-8, {name}": run.evaluations,
+        f"evaluations of dop853 at 1e-8, {name}": done.evaluations,
     }
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 __all__ = ["Sample", "installed", "interleaved", "machine", "one_core", "peak_memory", "versions"]
 
-PACKAGES = ("pin", "numpy", "scipy", "mujoco", "exudyn")
+PACKAGES = ("pin", "numpy", "scipy", "mujoco", "exudyn", "drake")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What else costs: stops per second, loading, importing, memory.
+"""What else costs: losses, stops per second, loading, importing, memory.
 
 Whatever must start anew (imports, peaks of memory) runs in a process of its own, several times,
 in turns.
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ import pinloop as pl
 from .measure import Sample, interleaved
 from .robots import URDF
 
-__all__ = ["importing", "loading", "memory", "stops"]
+__all__ = ["importing", "loading", "losses", "memory", "stops"]
 
 LOADED = ("fourbar", "six_axis_arm", "palletizer", "prrr3")
 """Robots that Pinocchio can read: its URDF knows no ball joints."""
@@ -73,6 +74,27 @@ for until in map(float, sys.argv[2:]):
     found.append([until, peak, saved])
 print(json.dumps(found))
 """
+
+
+LOSSY = {"six_axis_arm": "six-axis arm", "palletizer": "palletizer"}
+"""Robots whose files have damping and dry friction, with their titles."""
+
+
+def losses(rounds: int, until: float = 1.0) -> list[dict[str, Any]]:
+    """Robots that fall for a second, default call, with and without the losses of their files."""
+    found = []
+    for name, title in LOSSY.items():
+        robot = pl.regularize(pl.load(URDF / f"{name}.urdf"))
+        fall = partial(pl.simulate, robot, pl.assemble(robot, {}), until=until)
+        runs = {"without": partial(fall, losses=False), "with": partial(fall, losses=True)}
+        times = interleaved(runs, rounds, 2e-3, longest=10.0)
+        entry: dict[str, Any] = {"robot": name, "title": title, "until": until}
+        for label, call in runs.items():
+            run = call()
+            counts = {"steps": len(run.psi), "evaluations": run.evaluations}
+            entry[label] = counts | {"time": asdict(times[label])}
+        found.append(entry)
+    return found
 
 
 def stops(count: int) -> dict[str, Any]:

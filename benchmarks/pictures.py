@@ -8,20 +8,22 @@ from typing import Any
 
 from pinloop.show.plots import PALETTE
 
-from .wanted import TARGET, series_of
+from .comparison import TARGET, series_of
 
 __all__ = ["work_precision"]
 
-WIDTH, HEIGHT = 760, 380
-LEFT, RIGHT, TOP, BOTTOM = 64, 236, 34, 48
+WIDTH, HEIGHT = 860, 440
+LEFT, RIGHT, TOP, BOTTOM = 64, 336, 34, 48
 """Margins; the legend is at the right."""
 LARGEST = 1.0
 SMALLEST = 1e-13
 """Errors outside are not shown."""
 
 COLOURS = {"pinloop": PALETTE[0], "SciPy + Pinocchio": PALETTE[1], "MuJoCo": PALETTE[2],
-           "Exudyn": PALETTE[3]}  # fmt: skip
+           "Exudyn": PALETTE[3], "Drake": PALETTE[4]}  # fmt: skip
 DASHES = ("", "6 3", "2 3")
+ROW = 20
+"""Height of a row of the legend; less if there are many."""
 
 
 def work_precision(entry: dict[str, Any], path: Path) -> None:
@@ -101,7 +103,7 @@ def _curves(curves: dict[tuple[str, str], list[tuple[float, float]]], axes: _Axe
         colour, dash = COLOURS[package], DASHES[number % len(DASHES)]
         width = 2.4 if package == "pinloop" else 1.4
         places = [(axes.x(error), axes.y(spent)) for error, spent in points]
-        y = TOP + 8 + 22 * row
+        y = TOP + 8 + row * min(ROW, (HEIGHT - TOP - 16) / len(curves))
         legend = [(WIDTH - RIGHT + 14, y), (WIDTH - RIGHT + 42, y)]
         for line in (places, legend):
             path = " ".join(f"{a:.1f},{b:.1f}" for a, b in line)

@@ -2,7 +2,7 @@
 
 The reference is a run of ours at a tolerance of 1e-12; how far an independent formulation ends
 from it is part of the result. Before any time counts, MuJoCo's mass matrix, bias forces and rows
-are compared with ours, and Exudyn's motion over a tiny time.
+are compared with ours, and the motions of Exudyn and Drake over a tiny time.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 
 import pinloop as pl
 
@@ -20,7 +21,8 @@ from .contestants import Contestant, Problem, all_series
 from .measure import Sample, installed
 from .robots import MOTIONS
 from .scene import Poses, apart, poses, scene
-from .with_exudyn import Exudyn
+from .with_drake import Drake
+from .with_exudyn import in_exudyn
 from .with_mujoco import MuJoCo
 
 FINE_ENOUGH = 1e-11
@@ -58,10 +60,8 @@ def precision(names: list[str], effort: Effort) -> list[dict[str, Any]]:
 
 
 def _one(name: str, effort: Effort) -> dict[str, Any]:
-    motion = MOTIONS[name]
-    robot, q, v = motion.start()
-    path = pl.simulate(robot, q, v, until=motion.until, losses=False, save_every=motion.until / 30)
-    problem = Problem(motion, robot, q, v, scene(robot, q, v, list(path.q)))
+    problem = problem_of(name)
+    motion, robot = problem.motion, problem.robot
     end, confirmed, how = _reference(problem)
     points = list(_explored(problem, end, effort))
     for turn in range(effort.rounds - 1):
@@ -81,12 +81,23 @@ def _one(name: str, effort: Effort) -> dict[str, Any]:
     }
 
 
+def problem_of(name: str) -> Problem:
+    """A motion and its scene."""
+    motion = MOTIONS[name]
+    robot, q, v = motion.start()
+    path = pl.simulate(
+        robot, q, v, until=motion.until, losses=False, forces=motion.loads.forces,
+        save_every=motion.until / 30,
+    )  # fmt: skip
+    return Problem(motion, robot, q, v, scene(robot, q, v, list(path.q), motion.loads))
+
+
 def _entry(point: _Point) -> dict[str, Any]:
     one = point.contestant
     return {
         "package": one.package,
         "method": one.method,
-        "setting": one.setting,
+        "setting": one.setting if np.isfinite(one.setting) else None,
         "error": point.error if np.isfinite(point.error) else None,
         "failed": point.failed,
         "time": asdict(Sample.of(point.times)) if point.times else None,
@@ -120,14 +131,16 @@ def _timed(point: _Point) -> None:
 def _reference(problem: Problem) -> tuple[Poses, float, str]:
     """End of our run at 1e-12, and how far other equations of motion end from it."""
     tight = pl.MuntheKaas("dop853", rtol=1e-12, atol=1e-12)
-    robot, until = problem.robot, problem.motion.until
-    run = pl.simulate(robot, problem.q, problem.v, until=until, method=tight, losses=False)
+    robot, until, forces = problem.robot, problem.motion.until, problem.motion.loads.forces
+    run = pl.simulate(
+        robot, problem.q, problem.v, until=until, method=tight, losses=False, forces=forces
+    )
     end = poses(robot, run.q[-1])
     if robot.loops:
         how = "the equations of Voronets, with all rows and another projection"
         other = pl.simulate(
             problem.motion.robot(), problem.q, problem.v, until=until, method=tight, losses=False,
-            formulation=pl.Voronets(), regularization=False,
+            forces=forces, formulation=pl.Voronets(), regularization=False,
             stabilization=pl.Projection(coordinates="mass"),
         )  # fmt: skip
         return end, apart(poses(robot, other.q[-1]), end, robot.length), how
@@ -162,6 +175,8 @@ def same_models(problem: Problem) -> dict[str, float]:
         found |= {"MuJoCo mass": mass, "MuJoCo bias": bias, "MuJoCo rows": rows}
     if installed("exudyn"):
         found["Exudyn acceleration"] = exudyn_difference(problem)
+    if installed("drake"):
+        found["Drake acceleration"] = drake_difference(problem)
     return found
 
 
@@ -207,22 +222,34 @@ def _projector(J: Any) -> Any:
 
 def exudyn_difference(problem: Problem) -> float:
     """Relative difference of the accelerations of all centres of mass at the start."""
-    robot, peer, found = problem.robot, Exudyn(problem.scene), []
-    for tiny in (2e-6, 1e-6):
+    peer, found = in_exudyn(problem.scene), []
+    short = 1e-6 * min(1.0, problem.motion.until)
+    for tiny in (2 * short, short):
         peer.prepare("TrapezoidalIndex2", tiny, tiny)
         peer.run()
         found.append(peer.accelerations())
     start = 2 * found[1] - found[0]  # back to the start along a straight line
-    equations = pl.EquationsOfMotion(robot)
-    a = equations.acceleration(0.0, problem.q, problem.v)
-    own = _centres(problem, a)
+    own = _centres(problem)
     return float(np.abs(start - own).max() / np.abs(own).max())
 
 
-def _centres(problem: Problem, a: Any) -> Any:
-    """Accelerations of the centres of mass in the world, shape (n, 3)."""
-    import pinocchio as pin
+def drake_difference(problem: Problem) -> float:
+    """Relative difference of the accelerations of all centres of mass over a tiny step.
 
+    Constraints of Drake's discrete solver are softer the shorter its steps are.
+    """
+    peer, tiny = Drake(problem.scene, problem.robot.length), 1e-6
+    peer.prepare(tiny)
+    before = peer.velocities()
+    peer.run(tiny)
+    own = _centres(problem)
+    return float(np.abs((peer.velocities() - before) / tiny - own).max() / np.abs(own).max())
+
+
+def _centres(problem: Problem) -> Any:
+    """Accelerations of the centres of mass in the world at the start, shape (n, 3)."""
+    equations = pl.EquationsOfMotion(problem.robot, forces=problem.motion.loads.forces)
+    a = equations.acceleration(0.0, problem.q, problem.v)
     model = problem.robot.model
     data = model.createData()
     pin.forwardKinematics(model, data, problem.q, problem.v, a)

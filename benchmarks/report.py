@@ -9,18 +9,18 @@ from typing import Any
 
 from tools.pages import table
 
-from .pictures import work_precision
-from .wanted import (
-    GROWTH,
+from .comparison import (
     TARGET,
-    Verdict,
     best_at_target,
+    best_peer,
+    default_calls,
     growth,
     order,
     series_of,
     time_at_target,
-    verdicts,
 )
+from .contestants import PACKAGES
+from .pictures import work_precision
 
 __all__ = ["page", "write"]
 
@@ -28,12 +28,12 @@ Results = dict[str, Any]
 
 INTRODUCTION = """# Performance
 
-Measurements of `python -m benchmarks`, which writes this page, beside Pinocchio's own solver,
-MuJoCo, Exudyn and a plain SciPy program; `pip install -e '.[bench]'` installs the peers.
+Measurements of `python -m benchmarks`, which writes this page, beside Pinocchio's own solvers,
+MuJoCo, Exudyn, Drake and a plain SciPy program; `pip install -e '.[bench]'` installs the peers.
 
 Times are CPU times of one process on one core with one thread. Contestants take turns, so that
 ratios are also meaningful on a busy machine. A time is a median; the percentage after it is the
-interquartile range.
+interquartile range. All are called from Python.
 """
 
 
@@ -59,11 +59,15 @@ def page(results: Results) -> str:
     parts = [INTRODUCTION]
     if results["quick"]:
         parts.append("**A quick run: few repetitions, coarse settings only.**\n")
-    parts += [_machine(results), _verdicts(verdicts(results))]
+    parts.append(_machine(results))
+    if results.get("precision"):
+        parts.append(_summary(results["precision"]))
     if "right_hand_sides" in results:
         parts.append(_right_hand_sides(results["right_hand_sides"]))
     if results.get("precision"):
         parts.append(_precision(results))
+    if "losses" in results:
+        parts.append(_losses(results["losses"]))
     if "stops" in results:
         parts.append(_stops(results["stops"]))
     if "loading" in results:
@@ -101,28 +105,40 @@ def _machine(results: Results) -> str:
     return "\n".join(lines)
 
 
-def _verdicts(found: list[Verdict]) -> str:
-    if not found:
-        return ""
-    met = sum(one.met for one in found)
-    rows = [
-        [one.topic, one.what, one.wanted, one.measured, "yes" if one.met else "**no**"]
-        for one in found
-    ]
-    head = ["", "quantity", "target", "measured", "met"]
-    sentences = "\n".join(_sentences(found))
-    return f"## Targets\n\n{met} of {len(found)} are met.\n\n{sentences}\n\n" + table(
-        head, rows, "lllrl"
+def _summary(entries: list[Results]) -> str:
+    """Who is how fast: at the best settings, and as they come."""
+    best_rows, default_rows = [], []
+    for entry in entries:
+        best, peer = best_at_target(entry), best_peer(entry)
+        own = best.get("pinloop")
+        ratio = f"{peer[1] / own[1]:.2g} ({peer[0]})" if own and peer else "-"
+        best_rows.append([entry["title"], *(_cell(best.get(name)) for name in PACKAGES), ratio])
+        calls = default_calls(entry)
+        default_rows.append([entry["title"], *(_default(calls.get(name)) for name in PACKAGES)])
+    columns = "l" + "r" * len(PACKAGES)
+    return "\n".join(
+        [
+            f"## Time to an error of {TARGET:g}\n",
+            "The fastest setting of each that gets there; the last column is the best peer's time "
+            "over that of pinloop.\n",
+            table(["", *PACKAGES, "best peer over ours"], best_rows, columns + "r"),
+            "And what a call without any setting takes, with the error that it leaves:\n",
+            table(["", *PACKAGES], default_rows, columns),
+        ]
     )
 
 
-def _sentences(found: list[Verdict]) -> Iterable[str]:
-    """What is met and what is not, by topic."""
-    for topic in dict.fromkeys(one.topic for one in found):
-        ones = [one for one in found if one.topic == topic]
-        missed = [f"{one.what} ({one.measured})" for one in ones if not one.met]
-        start = f"- {topic[0].upper()}{topic[1:]}: {len(ones) - len(missed)} of {len(ones)} met"
-        yield f"{start}; not met: {'; '.join(missed)}." if missed else f"{start}."
+def _cell(best: tuple[str, float] | None) -> str:
+    return _seconds(best[1]) if best else "-"
+
+
+def _default(point: Results | None) -> str:
+    """Time and error of a default call."""
+    if point is None:
+        return "-"
+    if point["failed"] or point["error"] is None:
+        return "fails"
+    return f"{_seconds(point['time']['median'])}, {point['error']:.0e}"
 
 
 def _right_hand_sides(entries: list[Results]) -> str:
@@ -138,24 +154,26 @@ def _right_hand_sides(entries: list[Results]) -> str:
             "ratio", "difference"]  # fmt: skip
     explained = (
         "Accelerations at one state in motion: `EquationsOfMotion.acceleration` on the regularized "
-        "robot and the function of Pinocchio, both called from Python. Pinocchio closes loops by "
-        "points: one for a ball joint or a planar loop, two for another hinge, with the fastest "
-        "proximal setting that gives the accelerations of pinloop. The last column is the "
-        "difference of the accelerations.\n"
+        "robot, and the faster of Pinocchio's solvers. Those close loops by points: one for a ball "
+        "joint or a planar loop, two for another hinge, with the fastest proximal setting that "
+        "gives the accelerations of pinloop. The last column is the difference of the "
+        "accelerations.\n"
     )
     return f"## Right-hand side\n\n{explained}\n" + table(head, rows, "lrrrlrrrr")
 
 
 def _precision(results: Results) -> str:
     explained = (
-        "Robots fall under gravity without losses. The error is the largest pose error of a body "
-        "at the end, lengths relative to the characteristic length of the robot and angles in "
-        "rad, against a run of pinloop with tolerance 1e-12. Times are those of the run alone: "
-        "models of the peers are built before; `pl.simulate` is measured as a whole. MuJoCo's "
-        "constraints are soft, as stiff as its integrator permits; their time constants in steps "
-        "are given after its name. Exudyn gets independent constraints between rigid bodies. The "
-        "baseline is `solve_ivp` on Pinocchio with Baumgarte's gains. The order is the slope of "
-        "the error over the step.\n"
+        "Robots fall under gravity without losses; the squeezer is driven, with its spring. The "
+        "error is the largest pose error of a body at the end, lengths relative to the "
+        "characteristic length of the robot and angles in rad, against a run of pinloop with "
+        "tolerance 1e-12. Times are those of the run alone: models of the peers are built before; "
+        "`pl.simulate` is measured as a whole. MuJoCo's constraints are soft, as stiff as its "
+        "integrator permits; their time constants in steps are given after its name; its solver "
+        "has a tolerance of 1e-10. Exudyn gets independent constraints, in a plane where the robot "
+        "moves in one. Drake closes loops in its discrete solver only; CENIC has the robot without "
+        "loops. The baseline is `solve_ivp` on the faster of Pinocchio's solvers, with gains of "
+        "Baumgarte. The order is the slope of the error over the step.\n"
     )
     parts = [f"## Whole simulations: work against precision\n\n{explained}"]
     parts += [_case(entry) for entry in results["precision"]]
@@ -191,7 +209,9 @@ def _ratio(entry: Results, spent: float | None) -> str:
 
 def _order(package: str, method: str, points: list[Results]) -> str:
     """Measured order of fixed steps; tolerances have none."""
-    if package not in ("MuJoCo", "Exudyn") and method != "rk4":
+    if len(points) < 2 or (package in ("pinloop", "SciPy + Pinocchio") and method != "rk4"):
+        return ""
+    if method == "CENIC":
         return ""
     slope = order(points)
     return f"{slope:.1f}" if slope == slope else "-"
@@ -210,6 +230,20 @@ def _models(entry: Results) -> str:
         return ""
     items = ", ".join(f"{name} {value:.0e}" for name, value in entry["models"].items())
     return f"Relative differences of the models at the start: {items}."
+
+
+def _losses(entries: list[Results]) -> str:
+    rows = [
+        [one["title"], label, str(one[label]["steps"]), str(one[label]["evaluations"]),
+         _time(one[label]["time"])]
+        for one in entries
+        for label in ("without", "with")
+    ]  # fmt: skip
+    return (
+        f"## Losses\n\nDefault calls over {entries[0]['until']:g} s of fall, without and with the "
+        "damping and the dry friction of the robot's file.\n\n"
+        + table(["robot", "losses", "steps", "evaluations", "time"], rows, "llrrr")
+    )
 
 
 def _stops(entry: Results) -> str:
@@ -250,7 +284,6 @@ def _memory(entry: Results) -> str:
         "Growth with simulated time (four-bar, 200 steps per second), of the peak during the run "
         "and of the arrays that are saved:\n",
         table(["states kept", "peak", "saved", "ratio"], list(_growths(entry)), "lrrr"),
-        f"The target is a ratio of at most {GROWTH:g}.\n",
     ]
     return "\n".join(lines)
 

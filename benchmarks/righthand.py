@@ -1,4 +1,4 @@
-"""Time of one right-hand side: accelerations at a state, beside Pinocchio's own C++ solver."""
+"""Time of one right-hand side: accelerations at a state, beside Pinocchio's own C++ solvers."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def _one(name: str, rounds: int) -> dict[str, Any]:
         "title": RIGHT_HAND_SIDES[name],
         "nv": robot.nv,
         "rows": len(pl.Constraints(robot)),
-        "peer": "aba" if not robot.loops else "constraintDynamics",
+        "peer": "aba" if not robot.loops else peer.setting[0],
         "peer_rows": sum(one.residualSize() for one in peer.points),
-        "mu": peer.setting[0],
-        "iterations": peer.setting[1],
+        "mu": peer.setting[1],
+        "iterations": peer.setting[2],
         "difference": error,
         "pinloop": asdict(times["pinloop"]),
         "pinocchio": asdict(times["pinocchio"]),

@@ -1,7 +1,8 @@
 """A robot as plain numbers that any simulator can be built from, and how far two results differ.
 
-Read off the `pin.Model` of a `Mechanism`: one part per joint of the tree, one tie per loop joint.
-Nothing here knows a simulator; losses and motors are left out.
+Read off the `pin.Model` of a `Mechanism`: one part per joint of the tree, one tie per loop joint,
+and the springs and constant torques that a motion adds. Nothing here knows a simulator; losses are
+left out.
 """
 
 from __future__ import annotations
@@ -76,17 +77,82 @@ class Tie:
 
 
 @dataclass(frozen=True, eq=False)
+class Line:
+    """A straight spring between points of two parts, -1 for the ground.
+
+    Args:
+        a: part at one end.
+        point_a: this end, in the frame of the part [m].
+        b: part at the other end.
+        point_b: this end, in the frame of the part [m].
+        stiffness: [N/m].
+        length: length without load [m].
+    """
+
+    a: int
+    point_a: Array
+    b: int
+    point_b: Array
+    stiffness: float
+    length: float
+
+
+Point = tuple[str, tuple[float, float, float]]
+"""A body, and a point in its frame [m]."""
+
+
+@dataclass(frozen=True)
+class Loads:
+    """What acts on a robot beside gravity.
+
+    Args:
+        springs: ends, stiffness [N/m] and length without load [m] of straight springs.
+        torques: constant torques of joints [N m].
+    """
+
+    springs: tuple[tuple[Point, Point, float, float], ...] = ()
+    torques: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def forces(self) -> list[pl.forces.Force]:
+        """All of them for pinloop."""
+        springs = [pl.forces.Spring(*spring) for spring in self.springs]
+        return [*springs, *(pl.forces.Torque(*torque) for torque in self.torques)]
+
+
+UNLOADED = Loads()
+
+
+@dataclass(frozen=True, eq=False)
 class Scene:
-    """Parts in the order of the tree, ties, gravity [m/s^2], and the start."""
+    """Parts in the order of the tree, ties, gravity [m/s^2], the start, and what else acts.
+
+    Args:
+        parts: bodies with the joints that carry them.
+        ties: loop joints.
+        gravity: [m/s^2], shape (3,).
+        q: configuration at the start, shape (nq,).
+        v: velocity at the start, shape (nv,).
+        lines: springs.
+        torques: constant torque of each hinge [N m], shape (nv,).
+    """
 
     parts: tuple[Part, ...]
     ties: tuple[Tie, ...]
     gravity: Array
     q: Array
     v: Array
+    lines: tuple[Line, ...]
+    torques: Array
 
 
-def scene(robot: pl.Mechanism, q: Array, v: Array, path: Sequence[Array] = ()) -> Scene:
+def scene(
+    robot: pl.Mechanism,
+    q: Array,
+    v: Array,
+    path: Sequence[Array] = (),
+    loads: Loads = UNLOADED,
+) -> Scene:
     """Everything about a robot that moves at the state ``q, v``.
 
     Args:
@@ -94,6 +160,7 @@ def scene(robot: pl.Mechanism, q: Array, v: Array, path: Sequence[Array] = ()) -
         q: configuration, shape (nq,).
         v: velocity, shape (nv,).
         path: where it will pass: of rows that are independent at ``q``, take those that stay so.
+        loads: what acts beside gravity.
     """
     model = robot.model
     data = model.createData()
@@ -112,7 +179,22 @@ def scene(robot: pl.Mechanism, q: Array, v: Array, path: Sequence[Array] = ()) -
         ends = int(a.parentJoint) - 1, int(b.parentJoint) - 1
         places = a.placement.copy(), b.placement.copy()
         ties.append(Tie(*ends, *places, loop.pair.name, kept[loop.name]))
-    return Scene(tuple(parts), tuple(ties), robot.gravity.copy(), q.copy(), v.copy())
+    torques = np.zeros(robot.nv)
+    for joint, torque in loads.torques:
+        torques[model.joints[model.getJointId(joint)].idx_v] = torque
+    lines = tuple(
+        Line(*_anchor(model, *a), *_anchor(model, *b), stiffness, length)
+        for a, b, stiffness, length in loads.springs
+    )
+    return Scene(
+        tuple(parts), tuple(ties), robot.gravity.copy(), q.copy(), v.copy(), lines, torques
+    )
+
+
+def _anchor(model: pin.Model, body: str, point: tuple[float, float, float]) -> tuple[int, Array]:
+    """Number of the part that a body is, and a point of it in the frame of the part."""
+    frame = model.frames[0 if body == "ground" else model.getFrameId(body)]
+    return int(frame.parentJoint) - 1, np.asarray(frame.placement.act(np.array(point)))
 
 
 def poses(robot: pl.Mechanism, q: Array) -> Poses:
@@ -136,7 +218,7 @@ def apart(one: Poses, other: Poses, length: float) -> float:
     twice = [turn[:, 2, 1] - turn[:, 1, 2], turn[:, 0, 2] - turn[:, 2, 0]]
     twice.append(turn[:, 1, 0] - turn[:, 0, 1])
     sine, cosine = np.linalg.norm(twice, axis=0) / 2, (np.einsum("nii->n", turn) - 1) / 2
-    worst = max(shift, float(np.arctan2(sine, cosine).max()))
+    worst = float(np.maximum(shift, np.arctan2(sine, cosine).max()))  # NaN if either is
     return worst if np.isfinite(worst) else np.inf
 
 

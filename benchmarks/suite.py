@@ -12,14 +12,14 @@ from typing import Any
 
 from .contestants import missing
 from .measure import machine, one_core, versions
-from .others import importing, loading, memory, stops
+from .others import importing, loading, losses, memory, stops
 from .precision import Effort, precision
 from .report import write
 from .righthand import right_hand_sides
 from .robots import MOTIONS, RIGHT_HAND_SIDES
 
 DOCS = Path(__file__).parents[1] / "docs"
-PARTS = ("rhs", "precision", "stops", "loading", "import", "memory")
+PARTS = ("rhs", "precision", "losses", "stops", "loading", "import", "memory")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -76,6 +76,7 @@ def measured(cases: list[str], parts: list[str], *, quick: bool) -> dict[str, An
     work: dict[str, tuple[str, Callable[[], Any]]] = {
         "rhs": ("right_hand_sides", lambda: right_hand_sides(looped, rounds)),
         "precision": ("precision", lambda: precision(moving, effort)),
+        "losses": ("losses", lambda: losses(2 if quick else 5)),
         "stops": ("stops", lambda: stops(2 if quick else 64)),
         "loading": ("loading", lambda: loading(rounds)),
         "import": ("importing", lambda: importing(1 if quick else 9)),

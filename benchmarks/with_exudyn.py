@@ -1,4 +1,4 @@
-"""The robots in Exudyn: rigid bodies with Euler parameters, joints as constraints, from a scene.
+"""The robots in Exudyn: bodies in space, or in a plane, joined by constraints.
 
 Exudyn wants independent constraints, so that a loop joint gets only as many rows as are
 independent, and of those that are the ones that stay best so. Nodes are at the centres of mass.
@@ -6,6 +6,7 @@ independent, and of those that are the ones that stay best so. Nodes are at the 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from importlib import import_module
 from typing import Any
 
@@ -17,12 +18,14 @@ from .scene import Part, Poses, Scene, Tie
 
 Array = NDArray[np.float64]
 
+PARALLEL = 1e-9
+"""Sine of the angle between axes that count as parallel."""
 REVOLUTE, PRISMATIC, BALL = [1, 1, 1, 1, 1, 0], [1, 1, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0]
 UNIVERSAL = [1, 1, 1, 1, 0, 0]
 """One rotation is held: y of the first marker stays normal to z of the second one."""
 
 
-class Exudyn:
+class _Exudyn(ABC):
     """A scene in Exudyn.
 
     Args:
@@ -46,22 +49,86 @@ class Exudyn:
             self._joint(index, part)
         for tie in scene.ties:
             self._tie(tie)
+        self._load()
         self.system.Assemble()
         self._settings: Any = None
         self._solver: Any = None
 
-    def prepare(self, solver: str, step: float, until: float) -> None:
+    @abstractmethod
+    def _body(self, part: Part) -> Any:
+        """A body, its node at the centre of mass, with its weight."""
+
+    @abstractmethod
+    def _joint(self, index: int, part: Part) -> None:
+        """The joint that carries a part."""
+
+    @abstractmethod
+    def _tie(self, tie: Tie) -> None:
+        """A loop joint."""
+
+    @abstractmethod
+    def _local(self, index: int, point: Array) -> Array:
+        """A point of a part in the frame of its body; of the ground, in the world."""
+
+    @abstractmethod
+    def poses(self) -> Poses:
+        """Where the parts are."""
+
+    @abstractmethod
+    def accelerations(self) -> Array:
+        """Accelerations of the centres of mass that the last run ended with [m/s^2], (n, 3)."""
+
+    def _load(self) -> None:
+        """Springs and torques."""
+        item, system = self._item, self.system
+        for line in self._scene.lines:
+            ends = [
+                system.AddMarker(
+                    item.MarkerBodyPosition(
+                        bodyNumber=self._number(k), localPosition=self._local(k, point)
+                    )
+                )
+                for k, point in ((line.a, line.point_a), (line.b, line.point_b))
+            ]
+            system.AddObject(
+                item.ObjectConnectorSpringDamper(
+                    markerNumbers=ends, stiffness=line.stiffness, referenceLength=line.length
+                )
+            )
+        for index, part in enumerate(self._scene.parts):
+            if self._scene.torques.any() and (torque := float(self._scene.torques[index])):
+                axis = self._axis(part)
+                for k, sign in ((index, 1.0), (part.parent, -1.0)):
+                    marker = system.AddMarker(item.MarkerBodyRigid(bodyNumber=self._number(k)))
+                    load = item.LoadTorqueVector(
+                        markerNumber=marker, loadVector=[*map(float, sign * torque * axis)]
+                    )
+                    system.AddLoad(load)
+
+    def _number(self, index: int) -> Any:
+        return self._bodies[index] if index >= 0 else self._ground
+
+    def _axis(self, part: Part) -> Array:
+        """Axis of a hinge in the world, as long as the robot moves in a plane."""
+        return np.asarray(part.pose.rotation @ np.array(part.motions[0][1]))
+
+    def prepare(self, solver: str, step: float | None, until: float) -> None:
         """Choose how to integrate.
 
         Args:
             solver: "GeneralizedAlpha" (index 3) or "TrapezoidalIndex2".
-            step: step [s].
+            step: step [s]; None for Exudyn's own settings.
             until: end [s].
         """
         settings = self._module.SimulationSettings()
+        settings.solution.file.write = False
+        self._settings = settings
+        self._solver = getattr(self._module.DynamicSolverType, solver)
         integration = settings.timeIntegration
-        integration.numberOfSteps = max(1, round(until / step))
         integration.endTime = until
+        if step is None:
+            return
+        integration.numberOfSteps = max(1, round(until / step))
         integration.verboseMode = 0
         integration.minimumStepSize = (
             step / 16
@@ -70,30 +137,43 @@ class Exudyn:
         integration.newton.absoluteTolerance = 1e-12
         integration.newton.useModifiedNewton = True
         integration.generalizedAlpha.computeInitialAccelerations = True
-        settings.solution.file.write = False
         settings.linearSolver.solverType = self._module.LinearSolverType.EXUdense
-        self._settings = settings
-        self._solver = getattr(self._module.DynamicSolverType, solver)
 
     def run(self) -> None:
         """From the start to the end, in one call."""
         self.system.SolveDynamic(self._settings, solverType=self._solver, showHints=False)
 
+    def _weigh(self, body: Any, node: Any, gravity: Array) -> Any:
+        """Keep a body and its node, and let gravity act."""
+        weight = self.system.AddMarker(self._item.MarkerBodyMass(bodyNumber=body))
+        load = self._item.LoadMassProportional(
+            markerNumber=weight, loadVector=[*map(float, gravity)]
+        )
+        self.system.AddLoad(load)
+        self._nodes.append(node)
+        return body
+
+    def _output(self, node: Any, kind: str) -> Array:
+        found = self.system.GetNodeOutput(node, getattr(self._module.OutputVariableType, kind))
+        return np.array(found)
+
+
+class SpatialExudyn(_Exudyn):
+    """A scene of bodies in space."""
+
     def poses(self) -> Poses:
         """Where the parts are."""
-        kinds = self._module.OutputVariableType
         places, turns = [], []
         for node, part in zip(self._nodes, self._scene.parts, strict=True):
-            turn = np.array(self.system.GetNodeOutput(node, kinds.RotationMatrix)).reshape(3, 3)
-            centre = np.array(self.system.GetNodeOutput(node, kinds.Position))
+            turn = self._output(node, "RotationMatrix").reshape(3, 3)
+            centre = self._output(node, "Position")
             places.append(centre - turn @ part.inertia.lever)
             turns.append(turn)
         return np.array(places), np.array(turns)
 
     def accelerations(self) -> Array:
         """Accelerations of the centres of mass that the last run ended with [m/s^2], (n, 3)."""
-        kind = self._module.OutputVariableType.Acceleration
-        return np.array([self.system.GetNodeOutput(node, kind) for node in self._nodes])
+        return np.array([self._output(node, "Acceleration") for node in self._nodes])
 
     def _body(self, part: Part) -> Any:
         """A rigid body, its node at the centre of mass, with its weight."""
@@ -118,22 +198,17 @@ class Exudyn:
                 [I[0, 0], I[1, 1], I[2, 2], I[1, 2], I[0, 2], I[0, 1]], nodeNumber=node,
             )
         )  # fmt: skip
-        weight = system.AddMarker(item.MarkerBodyMass(bodyNumber=body))
-        system.AddLoad(item.LoadMassProportional(markerNumber=weight, loadVector=self._gravity()))
-        self._nodes.append(node)
-        return body
+        return self._weigh(body, node, self._scene.gravity)
 
-    def _gravity(self) -> list[float]:
-        return [float(one) for one in self._scene.gravity]
+    def _local(self, index: int, point: Array) -> Array:
+        """See `_Exudyn`."""
+        return point - self._scene.parts[index].inertia.lever if index >= 0 else point
 
     def _marker(self, index: int, point: Array, turn: Array) -> Any:
         """A marker at a point of a part, turned, given in the frame of the part."""
-        lever = self._scene.parts[index].inertia.lever if index >= 0 else np.zeros(3)
-        body = self._bodies[index] if index >= 0 else self._ground
+        at = self._module.HT(rotation=turn, translation=self._local(index, point))
         return self.system.AddMarker(
-            self._item.MarkerBodyRigid(
-                bodyNumber=body, localHT=self._module.HT(rotation=turn, translation=point - lever)
-            )
+            self._item.MarkerBodyRigid(bodyNumber=self._number(index), localHT=at)
         )
 
     def _joint(self, index: int, part: Part) -> None:
@@ -163,6 +238,98 @@ class Exudyn:
         self.system.AddObject(
             self._item.GenericJoint(markerNumbers=[start, end], constrainedAxes=held)
         )
+
+
+class PlanarExudyn(_Exudyn):
+    """A scene whose hinges are all parallel: bodies with three coordinates each."""
+
+    def __init__(self, scene: Scene) -> None:
+        axis = scene.parts[0].pose.rotation @ np.array(scene.parts[0].motions[0][1])
+        self._turn = _frame(tuple(axis), 2)
+        super().__init__(scene)
+
+    def _flat(self, vector: Array) -> Array:
+        """A vector of the world in the plane, shape (3,) with its height zero."""
+        return np.asarray((self._turn.T @ vector) * (1.0, 1.0, 0.0))
+
+    def poses(self) -> Poses:
+        """Where the parts are."""
+        places, turns = [], []
+        for node, part in zip(self._nodes, self._scene.parts, strict=True):
+            x, y, _ = self._output(node, "Position")
+            angle = self._output(node, "Coordinates")[2]  # coordinates count from the start
+            height = (self._turn.T @ part.pose.act(part.inertia.lever))[2]
+            turn = self._turn @ pin.utils.rotate("z", angle) @ self._turn.T @ part.pose.rotation
+            places.append(self._turn @ (x, y, height) - turn @ part.inertia.lever)
+            turns.append(turn)
+        return np.array(places), np.array(turns)
+
+    def accelerations(self) -> Array:
+        """Accelerations of the centres of mass that the last run ended with [m/s^2], (n, 3)."""
+        return np.array([self._turn @ self._output(node, "Acceleration") for node in self._nodes])
+
+    def _body(self, part: Part) -> Any:
+        """See `_Exudyn`."""
+        inertia, rotation = part.inertia, part.pose.rotation
+        spin = rotation @ part.twist.angular
+        speed = rotation @ part.twist.linear + np.cross(spin, rotation @ inertia.lever)
+        normal = rotation.T @ self._turn[:, 2]
+        node = self.system.AddNode(
+            self._item.NodeRigidBody2D(
+                referenceCoordinates=[*self._flat(part.pose.act(inertia.lever))[:2], 0.0],
+                initialVelocities=[*self._flat(speed)[:2], float(self._turn[:, 2] @ spin)],
+            )
+        )
+        body = self.system.AddObject(
+            self._item.ObjectRigidBody2D(
+                mass=float(inertia.mass),
+                inertia=float(normal @ inertia.inertia @ normal),
+                nodeNumber=node,
+            )
+        )
+        return self._weigh(body, node, self._flat(self._scene.gravity))
+
+    def _local(self, index: int, point: Array) -> Array:
+        """See `_Exudyn`."""
+        if index < 0:
+            return self._flat(point)
+        part = self._scene.parts[index]
+        return self._flat(part.pose.rotation @ (point - part.inertia.lever))
+
+    def _axis(self, part: Part) -> Array:
+        """See `_Exudyn`."""
+        return np.asarray(self._turn.T @ super()._axis(part))
+
+    def _joint(self, index: int, part: Part) -> None:
+        """See `_Exudyn`."""
+        self._pin(part.parent, part.placement.translation, index, np.zeros(3))
+
+    def _tie(self, tie: Tie) -> None:
+        """See `_Exudyn`."""
+        self._pin(tie.a, tie.frame_a.translation, tie.b, tie.frame_b.translation)
+
+    def _pin(self, a: int, point_a: Array, b: int, point_b: Array) -> None:
+        """A hinge between two parts."""
+        ends = [
+            self.system.AddMarker(
+                self._item.MarkerBodyPosition(
+                    bodyNumber=self._number(k), localPosition=self._local(k, point)
+                )
+            )
+            for k, point in ((a, point_a), (b, point_b))
+        ]
+        self.system.AddObject(self._item.ObjectJointRevolute2D(markerNumbers=ends))
+
+
+def in_exudyn(scene: Scene) -> _Exudyn:
+    """A scene in Exudyn, in a plane where it moves in one."""
+    motions = [part.motions for part in scene.parts]
+    if any(len(one) > 1 or one[0][0] != "hinge" for one in motions):
+        return SpatialExudyn(scene)
+    axes = np.array([part.pose.rotation @ part.motions[0][1] for part in scene.parts])
+    flat = np.abs(np.cross(axes[0], axes)).max() < PARALLEL
+    planar = flat and not any(any(tie.independent[3:]) for tie in scene.ties)
+    return PlanarExudyn(scene) if planar else SpatialExudyn(scene)
 
 
 def _scalar_first(quaternion: Any) -> list[float]:

@@ -2,7 +2,8 @@
 
 Loop joints become ``connect`` constraints between sites: one point for a ball joint or a planar
 loop, two points on the axis for a hinge. They are soft; as hard as MuJoCo allows is an impedance of
-0.9999 and a time constant of two steps, or of one step where the integrator bears that.
+0.9999 and a time constant of two steps, or of one step where the integrator bears that. A spring is
+a tendon between two sites.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .scene import Part, Poses, Scene, Tie
+from .scene import Line, Part, Poses, Scene, Tie
 
 Array = NDArray[np.float64]
+
+HARD = (0.9999, 0.9999, 0.001, 0.5, 2.0)
+"""Impedance of constraints that are as hard as they can be."""
 
 
 class MuJoCo:
@@ -38,21 +42,23 @@ class MuJoCo:
         self.model = self._module.MjModel.from_xml_string(mjcf(scene, length))
         self.data = self._module.MjData(self.model)
 
-    def prepare(self, integrator: str, step: float, constant: float) -> None:
+    def prepare(self, integrator: str, step: float, constant: float, tolerance: float) -> None:
         """Choose how to integrate.
 
         Args:
             integrator: "EULER", "RK4" or "IMPLICITFAST".
             step: step [s].
             constant: time constant of the constraints, in steps.
+            tolerance: at which the solver of the constraints ends its iterations.
         """
         model, module = self.model, self._module
         model.opt.integrator = getattr(module.mjtIntegrator, f"mjINT_{integrator}")
-        model.opt.timestep = step
+        model.opt.timestep, model.opt.tolerance = step, tolerance
         if constant < 2.0:
             model.opt.disableflags |= module.mjtDisableBit.mjDSBL_REFSAFE
         if model.neq:
             model.eq_solref[:] = [constant * step, 1.0]
+            model.eq_solimp[:] = HARD
         self.reset()
 
     def reset(self) -> None:
@@ -60,13 +66,15 @@ class MuJoCo:
         self._module.mj_resetData(self.model, self.data)
         self.data.qpos[:] = self._coordinates()
         self.data.qvel[:] = self._velocities()
+        self.data.qfrc_applied[:] = self._scene.torques
 
-    def run(self, steps: int) -> None:
-        """Take steps, in one call.
+    def run(self, until: float) -> None:
+        """Take steps until the end, in one call.
 
         Raises:
             RuntimeError: the simulation became unstable and MuJoCo started anew.
         """
+        steps = round(until / self.model.opt.timestep)
         self._module.mj_step(self.model, self.data, nstep=steps)
         if np.any(self.data.warning.number):
             raise RuntimeError("the simulation is unstable")
@@ -120,6 +128,7 @@ def mjcf(scene: Scene, length: float) -> str:
         children.setdefault(part.parent, []).append(index)
     sites: dict[int, list[str]] = {}
     equalities = [_connect(k, tie, length, sites) for k, tie in enumerate(scene.ties)]
+    tendons = [_spring(k, line, sites) for k, line in enumerate(scene.lines)]
 
     def body(index: int) -> str:
         inside = [*_joints(scene.parts[index]), _inertial(scene.parts[index])]
@@ -129,9 +138,19 @@ def mjcf(scene: Scene, length: float) -> str:
     world = sites.get(-1, []) + [body(root) for root in children.get(-1, [])]
     return (
         f'<mujoco><compiler angle="radian"/><option gravity="{_text(scene.gravity)}" '
-        'solver="Newton" tolerance="0"><flag contact="disable" limit="disable"/></option>'
-        f"<worldbody>{''.join(world)}</worldbody>"
+        'solver="Newton"><flag contact="disable" limit="disable"/></option>'
+        f"<worldbody>{''.join(world)}</worldbody><tendon>{''.join(tendons)}</tendon>"
         f"<equality>{''.join(equalities)}</equality></mujoco>"
+    )
+
+
+def _spring(number: int, line: Line, sites: dict[int, list[str]]) -> str:
+    """Sites and tendon of a spring."""
+    for end, part, point in (("c", line.a, line.point_a), ("d", line.b, line.point_b)):
+        sites.setdefault(part, []).append(f'<site name="{end}{number}" pos="{_text(point)}"/>')
+    return (
+        f'<spatial stiffness="{line.stiffness!r}" springlength="{line.length!r}">'
+        f'<site site="c{number}"/><site site="d{number}"/></spatial>'
     )
 
 
@@ -142,10 +161,7 @@ def _connect(number: int, tie: Tie, length: float, sites: dict[int, list[str]]) 
         for end, part, frame in (("a", tie.a, tie.frame_a), ("b", tie.b, tie.frame_b)):
             at = _text(frame.act(np.array([0.0, 0.0, offset])))
             sites.setdefault(part, []).append(f'<site name="{end}{number}_{k}" pos="{at}"/>')
-        made.append(
-            f'<connect site1="a{number}_{k}" site2="b{number}_{k}" '
-            'solimp="0.9999 0.9999 0.001 0.5 2"/>'
-        )
+        made.append(f'<connect site1="a{number}_{k}" site2="b{number}_{k}"/>')
     return "".join(made)
 
 

@@ -1,9 +1,9 @@
-"""What one would write without pinloop: Pinocchio's ``constraintDynamics`` in ``solve_ivp``.
+"""What one would write without pinloop: Pinocchio's solvers of loops in ``solve_ivp``.
 
 Loops are closed by points, one for a ball joint or a planar loop and two on the axis of a hinge,
 with the gains of Baumgarte against drift. Redundant points need the proximal solver with
-``mu > 0``; of several settings that give the accelerations of pinloop the fastest one is taken, or
-the most accurate one for simulations.
+``mu > 0``. Of ``constraintDynamics`` and ``lcaba`` with several settings, the fastest one is taken
+that gives the accelerations of pinloop.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ from .scene import Poses, Scene
 
 Array = NDArray[np.float64]
 
-SETTINGS = ((0.0, 1), (1e-10, 1), (1e-10, 2), (1e-8, 1), (1e-8, 2), (1e-8, 5), (1e-6, 10),
+PROXIMAL = ((0.0, 1), (1e-10, 1), (1e-10, 2), (1e-8, 1), (1e-8, 2), (1e-8, 5), (1e-6, 10),
             (1e-4, 20), (1e-3, 50))  # fmt: skip
 """``mu`` and largest number of iterations that are tried."""
-RATE = 20.0
-"""Rate at which drift is pulled back [1/s]."""
+SETTINGS = [
+    (solver, mu, iterations)
+    for solver in ("constraintDynamics", "lcaba")
+    for mu, iterations in PROXIMAL
+    if mu > 0.0 or solver == "constraintDynamics"
+]
 RIGHT = 1e-6
 """Relative error of accelerations that are called right."""
 
@@ -36,12 +40,10 @@ class Pinocchio:
         model: the tree.
         scene: the loops and the start.
         length: distance of the two points that hold a hinge [m].
-        rate: rate at which drift is pulled back [1/s].
     """
 
-    def __init__(self, model: pin.Model, scene: Scene, length: float, rate: float = 0.0) -> None:
+    def __init__(self, model: pin.Model, scene: Scene, length: float) -> None:
         self.model, self.scene = model, scene
-        self._rest = np.zeros(model.nv)
         self.points = pin.StdVec_RigidConstraintModel()
         for tie in scene.ties:
             for offset in tie.points(length):
@@ -50,57 +52,94 @@ class Pinocchio:
                     pin.ContactType.CONTACT_3D, model, tie.a + 1, tie.frame_a * lift, tie.b + 1,
                     tie.frame_b * lift, pin.ReferenceFrame.LOCAL,
                 )  # fmt: skip
-                gains = point.m_baumgarte_parameters
-                gains.Kp, gains.Kd = rate**2, 2 * rate
                 self.points.append(point)
-        self._states = pin.StdVec_RigidConstraintData()
-        for point in self.points:
-            self._states.append(point.createData())
-        self._data = model.createData()
-        pin.initConstraintDynamics(model, self._data, self.points, self._states)
         self.use(*SETTINGS[0])
         self.evaluations = 0
 
-    def use(self, mu: float, iterations: int) -> None:
-        """Set the proximal solver."""
-        self.setting = mu, iterations
+    def pull_back(self, rate: float) -> None:
+        """Set the rate at which drift is pulled back [1/s]."""
+        for point in self.points:
+            point.m_baumgarte_parameters.Kp = rate**2
+            point.m_baumgarte_parameters.Kd = 2 * rate
+        self.use(*self.setting)
+
+    def use(self, solver: str, mu: float, iterations: int) -> None:
+        """Set the solver and its proximal iterations.
+
+        Each solver has its own data: `lcaba` leaves those of the constraints as
+        `constraintDynamics` cannot use them.
+        """
+        self.setting = solver, mu, iterations
         self._proximal = pin.ProximalSettings(1e-14, mu, iterations)
+        self._solve = pin.aba if len(self.points) == 0 else getattr(pin, solver)
+        self._states = pin.StdVec_RigidConstraintData()
+        for point in self.points:
+            self._states.append(point.createData())
+        self._data = self.model.createData()
+        if len(self.points) == 0:
+            self._rest: tuple[object, ...] = ()
+            return
+        self._rest = self.points, self._states, self._proximal
+        if solver == "lcaba":
+            pin.computeJointMinimalOrdering(self.model, self._data, self.points)
+        else:
+            pin.initConstraintDynamics(self.model, self._data, self.points, self._states)
 
     def acceleration(self, q: Array, v: Array) -> Array:
-        """``constraintDynamics``; ``aba`` where there are no loops."""
-        if len(self.points) == 0:
-            return np.asarray(pin.aba(self.model, self._data, q, v, self._rest))
-        a = pin.constraintDynamics(
-            self.model, self._data, q, v, self._rest, self.points, self._states, self._proximal
-        )
-        return np.asarray(a)
+        """Of the solver that is set; of ``aba`` where there are no loops."""
+        tau = self.scene.torques if not self.scene.lines else self._load(q)
+        return np.asarray(self._solve(self.model, self._data, q, v, tau, *self._rest))
+
+    def _load(self, q: Array) -> Array:
+        """Torques of motors and springs."""
+        tau, data = self.scene.torques.copy(), self._data
+        pin.computeJointJacobians(self.model, data, q)
+        for line in self.scene.lines:
+            ends = ((line.a, line.point_a), (line.b, line.point_b))
+            (_, a), (_, b) = places = [
+                (k, data.oMi[k + 1].act(point) if k >= 0 else point) for k, point in ends
+            ]
+            length = float(np.linalg.norm(b - a))
+            pull = line.stiffness * (1.0 - line.length / length) * (b - a)
+            for (k, place), force in zip(places, (pull, -pull), strict=True):
+                if k >= 0:
+                    J = pin.getJointJacobian(
+                        self.model, data, k + 1, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+                    )
+                    lever = place - data.oMi[k + 1].translation
+                    tau += J.T @ np.concatenate([force, np.cross(lever, force)])
+        return tau
 
     def tune(
-        self, states: list[tuple[Array, Array]], wanted: list[Array], *, accurate: bool = False
+        self, states: list[tuple[Array, Array]], wanted: list[Array], right: float = RIGHT
     ) -> float:
         """Take the fastest setting that gives the wanted accelerations; returns its error.
 
         Args:
             states: configurations and velocities.
             wanted: acceleration at each.
-            accurate: take the most accurate setting instead, for whole simulations.
+            right: relative error that is good enough; if no setting has it, the best is taken.
         """
         if len(self.points) == 0:
             return self._error(states, wanted)
-        good: list[tuple[float, float, tuple[float, int]]] = []
+        tried: list[tuple[float, float, tuple[str, float, int]]] = []
         for setting in SETTINGS:
             self.use(*setting)
             error = self._error(states, wanted)
-            if error < RIGHT:
-                begin = time.process_time()
-                for _ in range(200):
-                    self.acceleration(*states[0])
-                good.append((time.process_time() - begin, error, setting))
-        if not good:
-            return np.inf
-        _, error, setting = min(good, key=lambda one: one[1] if accurate else one[0])
+            tried.append((self._time(*states[0]) if error < right else np.inf, error, setting))
+        _, error, setting = min(tried)
         self.use(*setting)
         return error
+
+    def _time(self, q: Array, v: Array) -> float:
+        """Of a hundred accelerations, the least of five turns [s]."""
+        turns = []
+        for _ in range(5):
+            begin = time.process_time()
+            for _ in range(100):
+                self.acceleration(q, v)
+            turns.append(time.process_time() - begin)
+        return min(turns)
 
     def rates(self, q: Array, v: Array) -> Array:
         """Time derivative of the coordinates."""
@@ -132,7 +171,9 @@ class Pinocchio:
             worst = max(worst, off if np.isfinite(off) else np.inf)
         return worst
 
-    def run(self, until: float, method: Literal["RK45", "DOP853"], tolerance: float) -> Array:
+    def run(
+        self, until: float, method: Literal["RK45", "DOP853"], rtol: float, atol: float
+    ) -> Array:
         """Configuration at the end; quaternions are integrated as coordinates and normalised."""
         model, nq = self.model, self.model.nq
         self.evaluations = 0
@@ -146,7 +187,7 @@ class Pinocchio:
 
         start = np.concatenate([self.scene.q, self.scene.v])
         done = solve_ivp(
-            rate, (0.0, until), start, method=method, rtol=tolerance, atol=tolerance,
+            rate, (0.0, until), start, method=method, rtol=rtol, atol=atol,
             t_eval=[until],
         )  # fmt: skip
         if not done.success:
