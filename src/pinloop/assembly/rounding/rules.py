@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise, permutations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pinocchio as pin
@@ -27,8 +27,8 @@ from .clusters import End
 
 Array = NDArray[np.float64]
 Kind = Literal["parallel", "meeting", "square", "angle", "gap", "distance", "foot"]
-Value = tuple[Array, tuple[Array, Array]]
-"""A measure of two axes, shape (n,), and its derivatives by shifts of their frames, (n, 6) each."""
+Slopes = tuple[Any, Array, Array, Array]
+"""A measure of two axes, and its derivatives by their directions and the vector between them."""
 
 _CLEARLY = 10.0
 """Axes that are off parallel by more than so many limits have a common normal to speak of."""
@@ -79,11 +79,10 @@ class Rule:
 
     def terms(self, axes: dict[End, Axis], length: float) -> tuple[Array, list[tuple[End, Array]]]:
         """What is missing, shape (n,), and its derivative by shifts ``X`` to ``X exp(delta)``."""
-        measure = _MEASURES[self.kind]
-        value, by_ends = measure(axes[self.first[0]], axes[self.first[1]], length)
+        value, by_ends = _measured(self.kind, self.first, axes, length)
         derivatives = list(zip(self.first, by_ends, strict=True))
         if self.second is not None:
-            other, by_others = measure(axes[self.second[0]], axes[self.second[1]], length)
+            other, by_others = _measured(self.kind, self.second, axes, length)
             value = value - other
             derivatives += [(end, -by) for end, by in zip(self.second, by_others, strict=True)]
         return value, derivatives
@@ -141,12 +140,12 @@ def equalities_of(robot: Mechanism, ends: Sequence[End], limit: float) -> list[R
     for axes in axes_by_link(robot, ends).values():
         for pair in _pairs(list(axes)):
             a, b = axes[pair[0]], axes[pair[1]]
-            is_skew = _sine(a, b) > _CLEARLY * limit
+            is_skew = _sine(a.direction, b.direction) > _CLEARLY * limit
             kinds: tuple[Kind, ...] = ("angle", "gap") if is_skew else ("distance",)
             for kind in kinds:
                 if kind != "angle" and not (a.is_placed and b.is_placed):
                     continue
-                value = float(_MEASURES[kind](a, b, robot.length)[0][0])
+                value = float(_measured(kind, pair, axes, robot.length)[0][0])
                 if kind == "angle" and value >= 0.5 * np.pi - limit:
                     rules.append(Rule("square", pair))
                 elif value > limit:
@@ -215,8 +214,9 @@ def _zero_offsets(robot: Mechanism, ends: Sequence[End], limit: float) -> list[R
     for axes in axes_by_link(robot, ends).values():
         for other, end in permutations(axes, 2) if len(axes) == 2 else ():
             a, b = axes[other], axes[end]
-            if end[0] in hinges and a.is_line and _sine(a, b) > _CLEARLY * limit:
-                feet[end] = float(_foot(a, b, robot.length)[0][0]), other
+            is_skew = _sine(a.direction, b.direction) > _CLEARLY * limit
+            if end[0] in hinges and a.is_line and is_skew:
+                feet[end] = float(_measured("foot", (other, end), axes, robot.length)[0][0]), other
     rules = []
     for name in hinges:
         parent: End = (name, "frame_parent")
@@ -233,98 +233,89 @@ def _pairs(ends: list[End]) -> list[tuple[End, End]]:
     return [(ends[0], end) for end in ends[1:]] + list(pairwise(ends[1:]))
 
 
-def _sine(a: Axis, b: Axis) -> float:
+def _sine(u: Array, v: Array) -> float:
     """Sine of the angle between two directions; 0 for centres."""
-    return float(np.linalg.norm(np.cross(a.direction, b.direction)))
+    return float(np.linalg.norm(np.cross(u, v)))
 
 
-def _cross(a: Axis, b: Axis, length: float) -> Value:
-    """``a x b`` of two directions; a turn ``w`` in the frame makes ``a`` to ``a + (R w) x a``."""
-    skew_a, skew_b = pin.skew(a.direction), pin.skew(b.direction)
-    by_a, by_b = np.zeros((3, 6)), np.zeros((3, 6))
-    by_a[:, 3:] = skew_b @ skew_a @ a.frame.rotation
-    by_b[:, 3:] = -skew_a @ skew_b @ b.frame.rotation
-    return skew_a @ b.direction, (by_a, by_b)
+# -- measures of two axes, by their directions and the vector between them -------------------------
 
 
-def _dot(a: Axis, b: Axis, length: float) -> Value:
-    """``a . b`` of two directions, zero at right angles."""
-    normal = np.cross(a.direction, b.direction)
-    by_a, by_b = np.zeros((1, 6)), np.zeros((1, 6))
-    by_a[0, 3:] = normal @ a.frame.rotation
-    by_b[0, 3:] = -normal @ b.frame.rotation
-    return np.array([a.direction @ b.direction]), (by_a, by_b)
-
-
-def _angle(a: Axis, b: Axis, length: float) -> Value:
-    """Angle between two directions [rad], up to a quarter turn: axes have no sense."""
-    cosine, (by_a, by_b) = _dot(a, b, length)
-    sine, sign = _sine(a, b), -1.0 if cosine[0] < 0 else 1.0
-    angle = np.arctan2(sine, sign * cosine)
-    return angle, (-sign / sine * by_a, -sign / sine * by_b)
-
-
-def _signed_gap(a: Axis, b: Axis, length: float) -> Value:
-    """Signed distance of two lines that are not parallel, in characteristic lengths."""
-    skew_a, skew_b = pin.skew(a.direction), pin.skew(b.direction)
-    sine = _sine(a, b)
-    normal = skew_a @ b.direction / sine
+def _measured(
+    kind: Kind, ends: tuple[End, End], axes: dict[End, Axis], length: float
+) -> tuple[Array, list[Array]]:
+    """A measure of two axes, shape (n,), and its derivatives by shifts of their frames, (n, 6)."""
+    a, b = (axes[end] for end in ends)
     between = (b.frame.translation - a.frame.translation) / length
-    gap = float(between @ normal)
+    value, *slopes = _MEASURES[kind](a.direction, b.direction, between)
+    by_u, by_v, by_between = map(np.atleast_2d, slopes)
+    derivatives = []
+    for axis, by_direction, by_point in ((a, by_u, -by_between), (b, by_v, by_between)):
+        # A turn ``w`` of the frame takes its direction ``u`` to ``u + (R w) x u``.
+        both = by_point, np.cross(axis.direction, by_direction)
+        derivatives.append(np.hstack([by @ axis.frame.rotation for by in both]))
+    return np.atleast_1d(value), derivatives
+
+
+def _cross(u: Array, v: Array, between: Array) -> Slopes:
+    """``u x v``."""
+    return np.cross(u, v), -pin.skew(v), pin.skew(u), np.zeros((3, 3))
+
+
+def _dot(u: Array, v: Array, between: Array) -> Slopes:
+    """``u . v``, zero at right angles."""
+    return u @ v, v, u, np.zeros(3)
+
+
+def _angle(u: Array, v: Array, between: Array) -> Slopes:
+    """Angle between two directions [rad], up to a quarter turn: axes have no sense."""
+    cosine, sine = float(u @ v), _sine(u, v)
+    slope = (1.0 if cosine < 0 else -1.0) / sine
+    return np.arctan2(sine, abs(cosine)), slope * v, slope * u, np.zeros(3)
+
+
+def _signed_gap(u: Array, v: Array, between: Array) -> Slopes:
+    """Signed distance of two lines that are not parallel."""
+    sine = _sine(u, v)
+    normal = np.cross(u, v) / sine
+    gap = between @ normal
     # What turns of the unit normal n change: (I - n n') of the vector between the lines.
     beside = between - gap * normal
-    by_a, by_b = np.zeros((1, 6)), np.zeros((1, 6))
-    by_a[0, :3] = -normal @ a.frame.rotation
-    by_b[0, :3] = normal @ b.frame.rotation
-    by_a[0, 3:] = beside @ skew_b @ skew_a @ a.frame.rotation / sine
-    by_b[0, 3:] = -beside @ skew_a @ skew_b @ b.frame.rotation / sine
-    return np.array([gap]), (by_a, by_b)
+    return gap, np.cross(v, beside) / sine, np.cross(beside, u) / sine, normal
 
 
-def _gap(a: Axis, b: Axis, length: float) -> Value:
-    """Distance of two lines that are not parallel, in characteristic lengths."""
-    gap, (by_a, by_b) = _signed_gap(a, b, length)
-    sign = -1.0 if gap[0] < 0 else 1.0
-    return sign * gap, (sign * by_a, sign * by_b)
+def _gap(u: Array, v: Array, between: Array) -> Slopes:
+    """Distance of two lines that are not parallel."""
+    gap, *slopes = _signed_gap(u, v, between)
+    sign = -1.0 if gap < 0 else 1.0
+    by_u, by_v, by_between = (sign * slope for slope in slopes)
+    return sign * gap, by_u, by_v, by_between
 
 
-def _distance(a: Axis, b: Axis, length: float) -> Value:
-    """Distance of parallel lines and centres, in characteristic lengths, seen along a line."""
-    between = (b.frame.translation - a.frame.translation) / length
-    line = 0 if a.direction.any() else 1
-    axis = (a, b)[line]
-    along = float(between @ axis.direction)
-    beside = between - along * axis.direction
+def _distance(u: Array, v: Array, between: Array) -> Slopes:
+    """Distance of parallel lines and centres, seen along a line."""
+    axis = u if u.any() else v
+    along = float(between @ axis)
+    beside = between - along * axis
     distance = float(np.linalg.norm(beside))
-    derivatives = np.zeros((2, 1, 6))
-    if distance > 0:
-        unit = beside / distance
-        derivatives[0, 0, :3] = -unit @ a.frame.rotation
-        derivatives[1, 0, :3] = unit @ b.frame.rotation
-        derivatives[line, 0, 3:] = along * unit @ pin.skew(axis.direction) @ axis.frame.rotation
-    return np.array([distance]), (derivatives[0], derivatives[1])
+    unit = beside / distance if distance > 0 else np.zeros(3)
+    by_axis, none = -along * unit, np.zeros(3)
+    return (distance, by_axis, none, unit) if axis is u else (distance, none, by_axis, unit)
 
 
-def _foot(a: Axis, b: Axis, length: float) -> Value:
-    """Where on line ``b`` its common normal with line ``a`` stands, in characteristic lengths."""
-    cosine = float(a.direction @ b.direction)
+def _foot(u: Array, v: Array, between: Array) -> Slopes:
+    """Where on the second line its common normal with the first one stands."""
+    cosine = float(u @ v)
     sine_squared = 1.0 - cosine**2
-    between = (a.frame.translation - b.frame.translation) / length
-    along = float(between @ a.direction)
-    foot = (float(between @ b.direction) - cosine * along) / sine_squared
-    by_between = (b.direction - cosine * a.direction) / sine_squared
-    by_cosine = (2 * cosine * foot - along) / sine_squared
-    by_direction_a = by_cosine * b.direction - cosine / sine_squared * between
-    by_direction_b = by_cosine * a.direction + between / sine_squared
-    by_a, by_b = np.zeros((1, 6)), np.zeros((1, 6))
-    by_a[0, :3] = by_between @ a.frame.rotation
-    by_b[0, :3] = -by_between @ b.frame.rotation
-    by_a[0, 3:] = np.cross(a.direction, by_direction_a) @ a.frame.rotation
-    by_b[0, 3:] = np.cross(b.direction, by_direction_b) @ b.frame.rotation
-    return np.array([foot]), (by_a, by_b)
+    along = float(between @ u)
+    foot = (cosine * along - float(between @ v)) / sine_squared
+    by_cosine = (2 * cosine * foot + along) / sine_squared
+    by_u = by_cosine * v + cosine / sine_squared * between
+    by_v = by_cosine * u - between / sine_squared
+    return foot, by_u, by_v, (cosine * u - v) / sine_squared
 
 
-_MEASURES: dict[Kind, Callable[[Axis, Axis, float], Value]] = {
+_MEASURES: dict[Kind, Callable[[Array, Array, Array], Slopes]] = {
     "parallel": _cross,
     "meeting": _signed_gap,
     "square": _dot,
@@ -333,3 +324,4 @@ _MEASURES: dict[Kind, Callable[[Axis, Axis, float], Value]] = {
     "distance": _distance,
     "foot": _foot,
 }
+"""In characteristic lengths: values, and how they change with both directions and the vector."""
