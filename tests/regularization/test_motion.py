@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, permutations
+from itertools import combinations, compress, permutations
 
 import numpy as np
 import pinocchio as pin
@@ -97,6 +97,39 @@ def test_operations_by_hand() -> None:
         assert algebras.meet(algebras.nothing, number) == algebras.nothing
 
 
+@pytest.mark.parametrize(
+    ("whole", "is_maximal"),
+    [
+        (of(x, y, rz), {"rz": True, "x": False, "xy": True}),
+        (of(rx, ry, rz), {"rz": True}),
+        (of(z, rz), {"rz": True, "z": True}),
+        (of(x, y, z, rz), {"rz": False, "xy": False, "xyz": True, "z": False}),
+        (EVERYTHING, {"rz": False, "xyz": False}),
+    ],
+)
+def test_maximal_algebras_by_hand(whole: Subspace, is_maximal: dict[str, bool]) -> None:
+    named = {"rz": of(rz), "x": of(x), "z": of(z), "xy": of(x, y), "xyz": of(x, y, z)}
+    assert {name: named[name].is_maximal(whole) for name in is_maximal} == is_maximal
+    # What is not inside the whole is not looked at.
+    assert not of(rz + x).moved(pin.SE3(pin.exp3(np.ones(3)), np.ones(3))).is_maximal(of(x, y, rz))
+
+
+@bounded
+@given(seeds, st.sampled_from([of(x, y, rz), of(rx, ry, rz), of(x, y, z, rz), of(z, rz)]))
+def test_what_is_seen_to_generate_the_whole_does(seed: int, whole: Subspace) -> None:
+    rng, algebras = np.random.default_rng(seed), Algebras()
+    picks = (rng.choice([-1.0, 0.0, 1.0], (whole.dim, int(count))) for count in (1, 1, 1, 2, 2))
+    numbers = [algebras.number(span(whole.basis @ pick).closure()) for pick in picks]
+    total = algebras.number(whole)
+    for a in numbers:
+        seen = algebras.generating(a, numbers, total)
+        assert all(algebras.join(a, b) == total for b in compress(numbers, seen))
+        if algebras[a].is_maximal(whole):
+            # Nothing is overlooked among algebras of its dimension.
+            alike = [b for b in numbers if algebras.dim(b) == algebras.dim(a) and b != a]
+            assert all(seen[numbers.index(b)] for b in alike)
+
+
 HELIX, STEEPER = rz + 0.3 * z, rz + 0.5 * z
 
 
@@ -187,15 +220,18 @@ def test_what_the_whole_allows_need_not_be_stored(seed: int, kind: str) -> None:
         assert (b in tight.bounded(a)) == (tight.number(a, b) != whole)
 
 
-def test_tightening_names_the_groups_that_it_touches() -> None:
+def test_tightening_names_the_pairs_whose_bound_changes() -> None:
     algebras = Algebras()
     found = MotionNetwork(algebras)
     turn, slide = algebras.number(of(rz)), algebras.number(of(x))
-    assert found.tighten([(0, 1, turn), (2, 3, slide)]) == {0, 1, 2, 3}
+    assert found.tighten([(0, 1, turn), (2, 3, slide)]) == {(0, 1), (1, 0), (2, 3), (3, 2)}
     assert found.tighten([(0, 1, turn)]) == set()
-    assert found.tighten([(1, 2, algebras.nothing)]) == {0, 1, 2, 3}
+    new = {(0, 2), (0, 3), (1, 2), (1, 3)}
+    assert found.tighten([(1, 2, algebras.nothing)]) == new | {(b, a) for a, b in new}
     other = found.copy()
-    assert other.tighten([(0, 4, turn)]) == {0, 1, 2, 3, 4} and found.bounded(4) == set()
+    new = {(group, 4) for group in range(4)}
+    assert other.tighten([(0, 4, turn)]) == new | {(b, a) for a, b in new}
+    assert found.bounded(4) == set()
 
 
 def prrr3(legs: str) -> MotionNetwork:

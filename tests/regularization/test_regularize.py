@@ -436,7 +436,20 @@ def test_loops_that_share_bodies_only_are_clusters_of_their_own() -> None:
     assert len(pl.from_screws(braced(6), tolerance=0).clusters) == 1
 
 
-@pytest.mark.parametrize("make", [row_of_four_bars, braced])
+def around_a_hub(count: int) -> Table:
+    """Chains of three bars from a hub that turns to one body: all loops share both."""
+    entries = [joint("hub", "revolute", GROUND, "hub", [0, 0, 0], m.Z)]
+    for leg in range(count + 1):
+        turn = pin.exp3(2 * np.pi * leg / (count + 1) * m.Z)
+        bodies = ["hub", f"inner{leg}", f"outer{leg}", "frame"]
+        for step, radius in enumerate((1.0, 2.0, 2.5)):
+            cut: Table = {"cut": True} if leg and step == 2 else {}
+            ends, at = bodies[step : step + 2], turn @ [radius, 0.3 * step, 0]
+            entries.append(joint(f"h{step} {leg}", "revolute", *ends, at, m.Z, **cut))
+    return table("hub", *entries)
+
+
+@pytest.mark.parametrize("make", [row_of_four_bars, braced, around_a_hub])
 def test_work_grows_with_the_number_of_loops(
     make: Callable[[int], Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:

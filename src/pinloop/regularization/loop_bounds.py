@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
-from itertools import permutations
+from itertools import compress, permutations
 
 import numpy as np
 import pinocchio as pin
@@ -233,10 +233,10 @@ def _greedily(reference: Reference, network: MotionNetwork, cuts: list[str]) -> 
     waiting = dict(enumerate(_bound_each(reference, network, edges)))
     queue = [(bound.rows, place) for place, bound in waiting.items()]
     heapify(queue)
-    loops_at: defaultdict[int, set[int]] = defaultdict(set)
+    between: defaultdict[int, defaultdict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for place, edge in enumerate(edges):
-        for group in edge.ends:
-            loops_at[group].add(place)
+        for a, b in permutations(edge.ends):
+            between[a][b].add(place)
     done: list[Bound] = []
     while waiting:
         rows, place = heappop(queue)
@@ -244,12 +244,15 @@ def _greedily(reference: Reference, network: MotionNetwork, cuts: list[str]) -> 
             continue  # was changed since it was queued
         chosen = waiting.pop(place)
         done.append(chosen)
-        for group in chosen.edge.ends:
-            loops_at[group].discard(place)
-        touched = network.tighten([(*chosen.edge.ends, chosen.edge.algebra)])
-        again = sorted(set().union(*(loops_at[group] for group in touched)))
-        bounds = _bound_each(reference, network, [edges[place] for place in again])
-        for place, bound in zip(again, bounds, strict=True):
+        # A loop sees what bounds its two groups against each other, and against a third one.
+        again = {
+            place
+            for a, c in network.tighten([(*chosen.edge.ends, chosen.edge.algebra)])
+            for b in between[a].keys() & {c, *network.bounded(c)}
+            for place in between[a][b] & waiting.keys()
+        }
+        bounds = _bound_each(reference, network, [edges[place] for place in sorted(again)])
+        for place, bound in zip(sorted(again), bounds, strict=True):
             waiting[place] = bound
             heappush(queue, (bound.rows, place))
     return done
@@ -391,30 +394,36 @@ class MotionNetwork:
         """Groups whose motion relative to a group is bounded by less than the whole."""
         return self._bounds.get(group, _NO_BOUNDS).keys()
 
-    def tighten(self, ties: Iterable[tuple[int, int, int]]) -> set[int]:
+    def tighten(self, ties: Iterable[tuple[int, int, int]]) -> set[tuple[int, int]]:
         """Take further bounds (group, group, algebra) into account, and all that follows.
 
         Returns:
-            The groups of which some bound has changed.
+            The pairs of groups whose bound has changed, both ways round.
         """
-        touched: set[int] = set()
+        touched: set[tuple[int, int]] = set()
         changed: list[tuple[int, int]] = []
         for a, b, algebra in ties:
             changed += self._narrow(a, b, algebra)
         while changed:
             a, b = changed.pop()
-            touched |= {a, b}
-            for c in sorted((self.bounded(a) | self.bounded(b)) - {a, b}):
+            touched |= {(a, b), (b, a)}
+            for c in sorted((self._reached(a, b) | self._reached(b, a)) - {a, b}):
                 changed += self._through(a, b, c) + self._through(b, a, c)
         return touched
+
+    def _reached(self, a: int, b: int) -> set[int]:
+        """Groups that may be bounded against a by way of b."""
+        bounds = self._bounds.get(b, _NO_BOUNDS)
+        whole = self.algebras.generating(self.number(a, b), bounds.values(), self.whole)
+        return set(compress(bounds, ~whole))
 
     def _through(self, a: int, b: int, c: int) -> list[tuple[int, int]]:
         """Bound a-c by way of b."""
         step, old = self.number(b, c), self.number(a, c)
         if step == self.whole or old == self.algebras.nothing:
             return []
-        way = self.algebras.join(self.number(a, b), step)
-        return [] if way in (old, self.whole) else self._narrow(a, c, way)
+        both = self.algebras.join(self.number(a, b), step)
+        return [] if both in (old, self.whole) else self._narrow(a, c, both)
 
     def _narrow(self, a: int, b: int, algebra: int) -> list[tuple[int, int]]:
         """Intersect one bound; returns the pair if that made it smaller."""

@@ -8,7 +8,7 @@ are matrix products of stacks: a call of NumPy costs more than what it does to a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +65,9 @@ def adjoint(T: Array) -> Array:
     np.matmul(back, _skew(-T[:, :3, 3]), out=X[:, :3, 3:])
     return X
 
+
+_APART = 1e-3
+"""Entries of projectors on subspaces that are not the same, whatever is taken for equal."""
 
 _AD = np.moveaxis(motion_cross(np.repeat(np.eye(6), 6, 0), np.tile(np.eye(6), (6, 1))), -1, 0)
 """Structure constants: ``[X, Y]_k = sum_ij _AD[k, 6 i + j] X_i Y_j`` (paper 5, eq. 26)."""
@@ -143,6 +146,20 @@ class Subspace:
     def is_algebra(self) -> bool:
         """Whether the subspace is closed under brackets."""
         return self.closure().dim == self.dim
+
+    def is_maximal(self, whole: Subspace) -> bool:
+        """Whether no algebra lies between this one and ``whole``, where that is easily seen.
+
+        So it is if one direction is missing, or two that some twist here turns into each other:
+        then none stays that an algebra in between could have. Such is a hinge in a plane, or about
+        a point.
+        """
+        rest = span((whole.projector - self.projector) @ whole.basis)
+        if rest.dim != 2 or not whole.contains(self.basis):
+            return rest.dim == 1 and whole.contains(self.basis)
+        actions = rest.basis.T @ _brackets(self, rest).reshape(6, self.dim, 2).transpose(1, 0, 2)
+        traces, determinants = np.trace(actions, axis1=1, axis2=2), np.linalg.det(actions)
+        return bool(np.any(traces**2 < 4 * determinants - RANK))
 
 
 def _brackets(first: Subspace, second: Subspace) -> Array:
@@ -309,6 +326,7 @@ class Algebras:
 
     def __init__(self) -> None:
         self._spaces: list[Subspace] = []
+        self._projectors: list[Array] = []
         self._numbers: dict[bytes, list[int]] = {}
         self._results: dict[tuple[str, int, int], int] = {}
         self.nothing = self.number(NOTHING)
@@ -320,10 +338,11 @@ class Algebras:
         projector = space.projector
         bucket = self._numbers.setdefault((np.round(projector, 6) + 0.0).tobytes(), [])
         for number in bucket:
-            if np.abs(self._spaces[number].projector - projector).max() < EQUAL_SPACES:
+            if np.abs(self._projectors[number] - projector).max() < EQUAL_SPACES:
                 return number
         bucket.append(len(self._spaces))
         self._spaces.append(space)
+        self._projectors.append(projector)
         return bucket[-1]
 
     def __getitem__(self, number: int) -> Subspace:
@@ -366,6 +385,17 @@ class Algebras:
     def sweep(self, a: int, motions: int) -> int:
         """What the motions turn ``a`` into, all together."""
         return self._once("sweep", a, motions, lambda x, y: x.swept(y), symmetric=False)
+
+    def generating(self, a: int, others: Collection[int], whole: int) -> NDArray[np.bool_]:
+        """Which others are seen at once to generate a whole together with an algebra."""
+        key = "maximal", a, whole
+        if key not in self._results:
+            self._results[key] = self[a].is_maximal(self[whole])
+        if not self._results[key] or not others:
+            return np.zeros(len(others), dtype=bool)
+        projectors = np.array([self._projectors[number] for number in others])
+        apart = np.abs(projectors - self._projectors[a]).max(axis=(1, 2)) > _APART
+        return np.asarray(apart & (np.trace(projectors, axis1=1, axis2=2) > self.dim(a) - 0.5))
 
     def _once(
         self,
