@@ -43,8 +43,6 @@ _CAUTION = 20.0
 _GAIN = 0.3
 """A step that leaves more than this part of the residual shows that smaller ones must be seen."""
 _ITERATIONS = 60
-_SHARE = 0.15
-"""Configurations whose rows are less independent than this part of the best are passed over."""
 _PATIENCE = 2
 """How many more steps may lead astray than lead on."""
 _REACH = 0.3
@@ -59,13 +57,11 @@ class Place:
         q: the configuration, shape (nq,).
         dependent: velocity coordinates that follow from the others there.
         opening: what is left open.
-        independence: how far their columns are from depending on each other.
     """
 
     q: Array
     dependent: NDArray[np.intp]
     opening: float
-    independence: float
 
 
 def walk(
@@ -73,8 +69,7 @@ def walk(
 ) -> list[Place] | None:
     """Configurations along the motion that the loops have if their rows have the given rank.
 
-    Each is a random motion away from the one before, always the same ones. Those beside singular
-    poses are left out.
+    Each is a random motion away from the one before, always the same ones.
 
     Args:
         cluster: the loops.
@@ -99,7 +94,7 @@ def walk(
         elif attempt > 2 * len(places) + _PATIENCE or not places:
             return None
         else:  # a dead end, or a singular pose with another branch behind it
-            heading, reach = -heading, reach / 2
+            reach /= 2
         # Straight on rather than to and fro: a wide motion tells more.
         motions = _motions(cluster.jacobian(places[-1].q), places[-1].dependent)
         heading = heading + 0.5 * rng.normal(size=len(heading))
@@ -107,8 +102,7 @@ def walk(
         heading = heading / max(float(np.linalg.norm(heading)), TINY)
         step = rng.uniform(0.4, 1.0) * reach * heading / np.abs(heading).max(initial=TINY)
         q = cluster.stepped(places[-1].q, step)
-    least = _SHARE * max(place.independence for place in places)
-    return [place for place in places if place.independence >= least]
+    return places
 
 
 def close(cluster: LoopCluster, q: Array, rank: int) -> Place | None:
@@ -118,16 +112,15 @@ def close(cluster: LoopCluster, q: Array, rank: int) -> Place | None:
         Where they are least open; None if nothing was found from here.
     """
     error = float(np.linalg.norm(cluster.residual(q)))
-    R, pivots = scipy.linalg.qr(cluster.jacobian(q), mode="r", pivoting=True)
+    _, pivots = scipy.linalg.qr(cluster.jacobian(q), mode="r", pivoting=True)
     dependent = np.sort(pivots[:rank]).astype(np.intp)
-    independence = float(abs(R[rank - 1, rank - 1])) if rank else 1.0
     for _ in range(_ITERATIONS):
         residual, jacobian = cluster.residual(q), cluster.jacobian(q)[:, dependent]
         damping = min(error**2, 1e-2) * max(1.0, float(np.square(jacobian).sum(0).max(initial=0)))
         change = damped_least_squares(jacobian, -residual, damping)
         error = float(np.linalg.norm(jacobian @ change))
         if error < FITTED:
-            return Place(q, dependent, float(np.linalg.norm(residual)), independence)
+            return Place(q, dependent, float(np.linalg.norm(residual)))
         step = np.zeros(cluster.robot.nv)
         step[dependent] = change * min(1.0, _REACH / np.abs(change).max())
         q = cluster.stepped(q, step)
