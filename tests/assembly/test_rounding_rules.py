@@ -11,8 +11,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.assembly.rounding.clusters import End, LoopCluster, loop_groups
+from pinloop.assembly.rounding.clusters import LoopCluster, loop_groups
 from pinloop.assembly.rounding.rules import (
+    End,
     Rule,
     alignments_of,
     axes_by_link,

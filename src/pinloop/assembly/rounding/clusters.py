@@ -19,10 +19,9 @@ from ...model.graph import clusters
 from ...model.mechanism import Mechanism, build
 from ...tolerances import CLOSED
 from ..search import Problem, jacobian_rank
+from .rules import End
 
 Array = NDArray[np.float64]
-End = tuple[str, Side]
-"""One of the two frames of a joint."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from ...model.description import GROUND, Joint, Side
 from ...model.mechanism import Mechanism
 from ...model.pairs import NOTHING, Feature
-from .clusters import End
 
 Array = NDArray[np.float64]
+End = tuple[str, Side]
+"""One of the two frames of a joint."""
 Kind = Literal["parallel", "meeting", "square", "angle", "gap", "distance", "foot"]
 Slopes = tuple[Any, Array, Array, Array]
 """A measure of two axes, and its derivatives by their directions and the vector between them."""
