@@ -1,4 +1,4 @@
-"""Tests of `pinloop.assembly.rounding.clusters`: parts of a robot close as they do in the whole."""
+"""Tests of `pinloop.assembly.rounding.fitting`: parts of a robot close as they do in the whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.assembly.rounding.clusters import loop_groups
+from pinloop.assembly.rounding.fitting import loop_groups
 from pinloop.assembly.search import Problem
 from pinloop.constraints.closure import Constraints
 from pinloop.linalg.dense import block_matrix

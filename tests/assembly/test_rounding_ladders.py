@@ -10,7 +10,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.assembly.rounding import exact, fitting
-from pinloop.assembly.rounding.clusters import LoopCluster
+from pinloop.assembly.rounding.fitting import LoopCluster
 from pinloop.linalg.dense import block_matrix
 from pinloop.model.description import GROUND
 

@@ -11,7 +11,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.assembly.rounding.clusters import LoopCluster, loop_groups
+from pinloop.assembly.rounding.fitting import LoopCluster, loop_groups
 from pinloop.assembly.rounding.rules import (
     End,
     Rule,

@@ -10,7 +10,6 @@ coordinates, stops.
 
 from __future__ import annotations
 
-from .clusters import rigid_loops
 from .exact import (
     DEFAULT_TOLERANCE,
     describe_remedy,
@@ -19,6 +18,7 @@ from .exact import (
     with_exact_geometry,
     written_tolerance,
 )
+from .fitting import rigid_loops
 
 __all__ = [
     "DEFAULT_TOLERANCE",

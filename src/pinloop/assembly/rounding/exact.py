@@ -19,8 +19,7 @@ from ...model.workspace import remembered
 from ...tolerances import CLOSED, FITTED, FITTED_ZERO
 from ..continuation import moved_away
 from ..search import Problem, jacobian_rank, search, singular_values
-from .clusters import LoopCluster, loop_groups, rigid_loops
-from .fitting import Fit, Place, fit_frames, walk
+from .fitting import Fit, LoopCluster, Place, fit_frames, loop_groups, rigid_loops, walk
 from .rules import Rule, alignments_of, equalities_of
 
 Array = NDArray[np.float64]
