@@ -104,8 +104,7 @@ class LoopGroup:
 
     def configuration(self, cluster: LoopCluster, q: Array) -> Array:
         """The cluster's part of a configuration of the whole robot."""
-        parts = [q[self.robot.coordinates(name).q] for name in cluster.robot.joints]
-        return np.concatenate([np.zeros(0), *parts])
+        return q[np.r_[tuple(self.robot.coordinates(name).q for name in cluster.robot.joints)]]
 
 
 def loop_groups(robot: Mechanism) -> list[LoopGroup]:
@@ -368,8 +367,7 @@ class Fit:
     @property
     def size(self) -> float:
         """The largest turn [rad] or shift [characteristic lengths] of a frame."""
-        parts = self.shift.reshape(-1, 2, 3)
-        return float(np.linalg.norm(parts, axis=2).max(initial=0.0))
+        return float(np.linalg.norm(self.shift.reshape(-1, 2, 3), axis=2).max(initial=0.0))
 
 
 def fit_frames(
