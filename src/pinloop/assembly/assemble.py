@@ -20,7 +20,7 @@ from ..model.mechanism import Mechanism, require_robot
 from ..tolerances import CLOSED, COINCIDENT, CONSISTENT, CONTRADICTION, LEAST_SQUARES
 from ..units import length_scale
 from .rounding import describe_remedy
-from .search import Problem, approach, is_at_limit, outside_limits, rows_of, search
+from .search import Problem, approach, is_at_limit, outside_limits, search, velocity_mask
 
 Array = NDArray[np.float64]
 
@@ -145,7 +145,7 @@ def _with_held(problem: Problem, q: Array, start: Array) -> Array:
 def _distance(problem: Problem, joints: tuple[str, ...], q0: Array, q1: Array) -> float:
     """Distance of some joints in two configurations, radians and characteristic lengths."""
     change = pin.difference(problem.robot.model, q0, q1) / problem.column_scale
-    return float(np.linalg.norm(change[rows_of(problem.robot, joints)]))
+    return float(np.linalg.norm(change[velocity_mask(problem.robot, joints)]))
 
 
 def _moved_text(problem: Problem, wanted: tuple[str, ...], start: Array, q: Array) -> str:
@@ -206,7 +206,7 @@ def consistent_velocity(
     for what, given_by_name in (("rates", rates), ("twists", twists)):
         require_kind(given_by_name, Mapping, what, "give a dict of names and values")
     given = robot.velocity(rates)
-    held = rows_of(robot, tuple(rates))
+    held = velocity_mask(robot, tuple(rates))
     scale = problem.column_scale
     moving, wanted = _twist_rows(robot, q, twists, scale)
     jacobian = np.vstack([problem.jacobian(q), moving])
@@ -384,7 +384,9 @@ def _at_limits(problem: Problem, q: Array) -> tuple[str, ...]:
     """Joints that rest on a position limit which the search respected."""
     i, j, low, high = problem.ends
     at = j[is_at_limit(q[i], low, high) & ~problem.still[j]]
-    return tuple(name for name in problem.robot.joints if rows_of(problem.robot, (name,))[at].any())
+    return tuple(
+        name for name in problem.robot.joints if velocity_mask(problem.robot, (name,))[at].any()
+    )
 
 
 def _misfit(problem: Problem, remedy: str) -> str:

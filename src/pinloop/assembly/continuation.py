@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..constraints.closure import Constraints
 from ..model.mechanism import Mechanism
 from ..tolerances import CLOSED
-from .search import Problem, descend, null_space, rows_of, search
+from .search import Problem, descend, null_space, search, velocity_mask
 
 Array = NDArray[np.float64]
 
@@ -130,7 +130,7 @@ def nearby_assembly(
         reach: largest part of the motion, radians and characteristic lengths.
     """
     problem = Problem(robot, Constraints(robot, full=full), held, {}, limits=False)
-    lock = np.eye(robot.nv)[rows_of(robot, held)]
+    lock = np.eye(robot.nv)[velocity_mask(robot, held)]
     null = null_space(np.vstack([problem.jacobian(q), lock])).T
     if len(null) == 0:
         return None

@@ -59,7 +59,7 @@ class Problem:
     @cached_property
     def still(self) -> NDArray[np.bool_]:
         """Mask of the velocity coordinates of joints that are held."""
-        return rows_of(self.robot, self.held)
+        return velocity_mask(self.robot, self.held)
 
     @cached_property
     def ends(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Array, Array]:
@@ -96,7 +96,7 @@ class Problem:
         return rows
 
 
-def rows_of(robot: Mechanism, joints: tuple[str, ...]) -> NDArray[np.bool_]:
+def velocity_mask(robot: Mechanism, joints: tuple[str, ...]) -> NDArray[np.bool_]:
     """Mask of the velocity coordinates of the named joints."""
     mask = np.zeros(robot.nv, dtype=bool)
     for name in joints:
@@ -140,7 +140,7 @@ def approach(problem: Problem, q: Array, joints: tuple[str, ...], goal: Array) -
         joints: joints that should get near.
         goal: configuration that has the values wanted of them, shape (nq,).
     """
-    wanted = rows_of(problem.robot, joints)
+    wanted = velocity_mask(problem.robot, joints)
 
     def gap(q: Array) -> Array:
         difference = pin.difference(problem.robot.model, q, goal) / problem.column_scale
@@ -322,16 +322,13 @@ def outside_limits(
     Returns:
         Name of the joint, value and limits [rad, m] of each.
     """
-    owners = {k: name for name in joints for k in _cells(robot.coordinates(name).q)}
+    parts = {name: robot.coordinates(name).q for name in joints}
+    owners = {i: name for name, part in parts.items() for i in range(part.start, part.stop)}
     return [
         (owners[i], float(q[i]), low, high)
         for i, _, low, high in limited_coordinates(robot)
         if i in owners and is_outside(float(q[i]), low, high)
     ]
-
-
-def _cells(part: slice) -> range:
-    return range(part.start, part.stop)
 
 
 def _leaving(problem: Problem, q: Array, step: Array) -> NDArray[np.bool_]:

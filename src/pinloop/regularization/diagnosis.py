@@ -20,9 +20,9 @@ from ..assembly.search import (
     jacobian_rank,
     null_space,
     numerical_rank,
-    rows_of,
     scaled_jacobian,
     singular_values,
+    velocity_mask,
 )
 from ..boundary.arguments import public, require_whole
 from ..constraints.closure import Constraints
@@ -380,7 +380,7 @@ def _idle(robot: Mechanism, rows: list[Array]) -> tuple[tuple[str, ...], int]:
         robot: the mechanism.
         rows: per configuration the constraint rows and those that hold actuated loop joints.
     """
-    held = rows_of(robot, tuple(frozenset(robot.actuated).intersection(robot.joints)))
+    held = velocity_mask(robot, tuple(frozenset(robot.actuated).intersection(robot.joints)))
     best = max(rows, key=lambda stacked: jacobian_rank(stacked[:, ~held]))
     bound = ~held & best.any(axis=0)
     null = null_space(best[:, bound]).T

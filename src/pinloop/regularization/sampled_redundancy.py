@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..assembly.continuation import moved_away
-from ..assembly.search import Problem, numerical_rank, rows_of, singular_values
+from ..assembly.search import Problem, numerical_rank, singular_values, velocity_mask
 from ..boundary.arguments import public
 from ..constraints.closure import Constraints
 from ..errors import BadValue
@@ -67,7 +67,7 @@ class RowChooser:
             _Block(
                 cluster.names,
                 tuple(int(k) for name in cluster.names for k in places[constraints.rows_of[name]]),
-                np.flatnonzero(rows_of(self.robot, tuple(cluster.joints))),
+                np.flatnonzero(velocity_mask(self.robot, tuple(cluster.joints))),
             )
             for cluster in self.robot.clusters
         )

@@ -18,7 +18,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ...assembly.continuation import LoopContinuation
-from ...assembly.search import limited_coordinates, rows_of
+from ...assembly.search import limited_coordinates, velocity_mask
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...tolerances import FORWARD_STEP, LEAST_SQUARES, LIMIT_PASSED, PLACES_FIT, SAME
@@ -71,7 +71,7 @@ class Driven:
         self._columns = np.array([cell.v.start for cell in self._cells])
         self._loops = LoopContinuation(robot, limits=False)
         self._scale = np.where(robot.is_translation, robot.length, 1.0)[self._columns]
-        self._free = ~rows_of(robot, joints)
+        self._free = ~velocity_mask(robot, joints)
         self._passive = [limit for limit in limited_coordinates(robot) if self._free[limit[1]]]
 
     @property

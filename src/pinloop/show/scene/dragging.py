@@ -12,7 +12,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ...assembly.continuation import LoopContinuation, nearby_assembly
-from ...assembly.search import jacobian_rank, limited_coordinates, outside_limits, rows_of
+from ...assembly.search import jacobian_rank, limited_coordinates, outside_limits, velocity_mask
 from ...errors import BadValue, shown
 from ...model.mechanism import Mechanism
 from ...model.tree import JointCoordinates, coordinate_names
@@ -151,7 +151,7 @@ class Dragged:
             held: tuple[str, ...] = ()
             motors = [slider.joint for slider in self.sliders if slider.motor]
             for name in dict.fromkeys((joint, *motors)):
-                if jacobian_rank(jacobian[:, ~rows_of(robot, (*held, name))]) == rank:
+                if jacobian_rank(jacobian[:, ~velocity_mask(robot, (*held, name))]) == rank:
                     held = (*held, name)
             self._holds[joint] = held
         return self._holds[joint]
@@ -163,7 +163,7 @@ class Dragged:
     def _obstacle(self, joint: str) -> str:
         """Why a joint goes no further."""
         held = self._held(joint)
-        free = ~rows_of(self.robot, held)
+        free = ~velocity_mask(self.robot, held)
         limits = limited_coordinates(self.robot)
         near = {
             j
