@@ -9,7 +9,6 @@ import pytest
 import pinloop as pl
 from pinloop.assembly.rounding.fitting import loop_groups
 from pinloop.assembly.search import Problem
-from pinloop.constraints.closure import Constraints
 from pinloop.linalg.dense import block_matrix
 from pinloop.model.description import GROUND
 
@@ -19,7 +18,7 @@ from ..screw_tables import joint, table
 
 
 def problem_of(robot: pl.Mechanism) -> Problem:
-    return Problem(robot, Constraints(robot, full=True), (), {}, limits=False)
+    return Problem.closure(robot)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.arguments import flat_numbers, public, require_kind, require_whole
-from ..constraints.closure import Constraints
 from ..errors import BadValue, InconsistentVelocity, LoopNotClosed, PinloopWarning
 from ..model.mechanism import Mechanism, require_robot
 from ..tolerances import CLOSED, COINCIDENT, CONSISTENT, CONTRADICTION, LEAST_SQUARES
@@ -81,9 +80,7 @@ def assemble(
     for name, pose in (targets or {}).items():
         if not isinstance(pose, pin.SE3):
             raise BadValue(f"target of '{name}' must be a pin.SE3, not {type(pose).__name__}")
-    problem = Problem(
-        robot, Constraints(robot, full=True), tuple(fixed), dict(targets or {}), limits
-    )
+    problem = Problem.closure(robot, held=tuple(fixed), targets=dict(targets or {}), limits=limits)
     holding = replace(problem, held=(*fixed, *wanted))
     _check_fixed(holding, start)
     q = _with_motors(holding, start, seed)
@@ -194,7 +191,7 @@ def consistent_velocity(
     """
     require_robot(robot)
     q = robot.checked_configuration(q)
-    problem = Problem(robot, Constraints(robot, full=True), (), {}, limits=False)
+    problem = Problem.closure(robot)
     if np.linalg.norm(problem.residual(q)) > CONSISTENT:
         raise LoopNotClosed(
             f"{_gaps(problem, q)}; assemble the robot first",
@@ -396,7 +393,7 @@ def _misfit(problem: Problem, remedy: str) -> str:
     if 1 < len(names) <= _ALONE:
         for name in names:
             single = problem.robot.without_loops([other for other in names if other != name])
-            alone = Problem(single, Constraints(single, full=True), (), {}, problem.limits)
+            alone = Problem.closure(single, limits=problem.limits)
             if search(alone, single.neutral, seed=0, restarts=2)[1] >= CLOSED:
                 bad.append(name)
     which = ""

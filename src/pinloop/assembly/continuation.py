@@ -14,7 +14,6 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..constraints.closure import Constraints
 from ..model.mechanism import Mechanism
 from ..tolerances import CLOSED
 from .search import Problem, descend, null_space, search, velocity_mask
@@ -37,7 +36,7 @@ class LoopContinuation:
     """
 
     def __init__(self, robot: Mechanism, *, limits: bool) -> None:
-        self.problem = Problem(robot, Constraints(robot, full=True), (), {}, limits)
+        self.problem = Problem.closure(robot, limits=limits)
 
     @property
     def is_free(self) -> bool:
@@ -129,7 +128,7 @@ def nearby_assembly(
         held: joints that stay where they are.
         reach: largest part of the motion, radians and characteristic lengths.
     """
-    problem = Problem(robot, Constraints(robot, full=full), held, {}, limits=False)
+    problem = Problem.closure(robot, full=full, held=held)
     lock = np.eye(robot.nv)[velocity_mask(robot, held)]
     null = null_space(np.vstack([problem.jacobian(q), lock])).T
     if len(null) == 0:

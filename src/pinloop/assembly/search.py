@@ -7,8 +7,9 @@ asked for and what to tell him is in `assembly`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -42,9 +43,14 @@ class Problem:
 
     robot: Mechanism
     constraints: Constraints
-    held: tuple[str, ...]
-    targets: dict[str, pin.SE3]
-    limits: bool
+    held: tuple[str, ...] = ()
+    targets: dict[str, pin.SE3] = field(default_factory=dict)
+    limits: bool = False
+
+    @staticmethod
+    def closure(robot: Mechanism, *, full: bool = True, **options: Any) -> Problem:
+        """Closure by all rows of the pairs, or by those that regularization has left."""
+        return Problem(robot, Constraints(robot, full=full), **options)
 
     @cached_property
     def column_scale(self) -> Array:
@@ -380,4 +386,4 @@ def null_space(jacobian: Array) -> Array:
 
 def scaled_jacobian(robot: Mechanism, constraints: Constraints, q: Array) -> Array:
     """Constraint Jacobian in numbers without unit: lengths over the characteristic length."""
-    return Problem(robot, constraints, (), {}, limits=False).jacobian(q)
+    return Problem(robot, constraints).jacobian(q)

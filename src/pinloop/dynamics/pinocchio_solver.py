@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from ..assembly.continuation import nearby_assembly
 from ..assembly.search import Problem, search
-from ..constraints.closure import Constraints
 from ..constraints.rows import Locked, RowSet
 from ..errors import NotFinite, PinloopError, SingularMass
 from ..linalg.saddle import Saddle, factor_mass, from_upper, solve_mass
@@ -327,7 +326,7 @@ def _rows_at(
 @remembered
 def assembled_home(robot: Mechanism) -> Array | None:
     """The assembled configuration next to the neutral one, shape (nq,); None if none is found."""
-    problem = Problem(robot, Constraints(robot, full=True), (), {}, limits=False)
+    problem = Problem.closure(robot)
     home, error = search(problem, robot.neutral, seed=0, restarts=_HOMES)
     return home if error < CLOSED else None
 

@@ -304,7 +304,7 @@ def _held_by_rounding(robot: Mechanism, q: Array, jacobian: Array) -> list[str]:
         return []
     values = singular_values(jacobian)
     held = values[: numerical_rank(values)]
-    rigid = rigid_loops(Problem(robot, Constraints(robot, full=True), (), {}, limits=False), q)
+    rigid = rigid_loops(Problem.closure(robot), q)
     sentences = [describe_rigid(robot, rigid)] if rigid else []
     # A gap: of a long ladder the values fall far, but one by one.
     if rigid or np.any(held[1:] <= Regularity.BARELY_HELD * held[:-1]):

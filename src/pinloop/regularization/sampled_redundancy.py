@@ -61,7 +61,7 @@ class RowChooser:
     def __init__(self, robot: Mechanism) -> None:
         self.robot = with_all_rows(robot)
         constraints = Constraints(self.robot)
-        self._problem = Problem(self.robot, constraints, (), {}, limits=False)
+        self._problem = Problem(self.robot, constraints)
         places = np.arange(len(constraints))
         self.blocks = tuple(
             _Block(
@@ -292,7 +292,7 @@ def _failures(
         By number of the cluster what is wrong with it; the largest residual of all rows.
     """
     robot, (place, samples), worst = chooser.robot, start, 0.0
-    whole = Problem(robot, Constraints(robot, full=True), (), {}, limits=False)
+    whole = Problem.closure(robot)
 
     def gap(q: Array) -> float:
         return float(np.linalg.norm(whole.residual(q)))

@@ -11,7 +11,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ...constraints.closure import Constraints
 from ...errors import BadValue, LoopNotClosed
 from ...model.description import Joint, Rounding
 from ...model.mechanism import Mechanism, build
@@ -92,7 +91,7 @@ def fitted(robot: Mechanism, tolerance: float) -> Mechanism:
         raise BadValue(f"tolerance is {tolerance!r}; it must be a number between 0 and 1")
     fits = _fits(*_nearly_closed(robot), tolerance, DEFAULT_TOLERANCE)
     changed = _rebuilt(robot, fits, tolerance, "was fitted") if fits else robot
-    left = Problem(changed, Constraints(changed, full=True), (), {}, limits=False)
+    left = Problem.closure(changed)
     q, error = search(left, robot.neutral, seed=0, restarts=_RESTARTS)
     if error > CLOSED:
         raise LoopNotClosed(
@@ -143,7 +142,7 @@ def _mobility(robot: Mechanism) -> int:
 
 def _nearly_closed(robot: Mechanism) -> tuple[Problem, Array]:
     """Closure of all rows, and the configuration next to neutral at which they are least open."""
-    problem = Problem(robot, Constraints(robot, full=True), (), {}, limits=True)
+    problem = Problem.closure(robot, limits=True)
     q, _ = search(problem, robot.neutral, seed=0, restarts=0)
     return problem, q
 

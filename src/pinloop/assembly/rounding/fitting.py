@@ -36,7 +36,6 @@ import pinocchio as pin
 import scipy
 from numpy.typing import NDArray
 
-from ...constraints.closure import Constraints
 from ...linalg.dense import block_matrix, damped_least_squares
 from ...model.description import GROUND, Description, Joint, Side
 from ...model.graph import clusters
@@ -154,7 +153,7 @@ class LoopCluster:
     @cached_property
     def problem(self) -> Problem:
         """Closure of all rows, without limits."""
-        return Problem(self.robot, Constraints(self.robot, full=True), (), {}, limits=False)
+        return Problem.closure(self.robot)
 
     @cached_property
     def frames(self) -> tuple[End, ...]:
