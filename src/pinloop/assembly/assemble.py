@@ -198,33 +198,29 @@ def consistent_velocity(
             q=q,
             residuals=problem.constraints.by_name(problem.constraints.residual(q)),
         )
-    rates = {} if rates is None else rates
-    twists = {} if twists is None else twists
-    for what, given_by_name in (("rates", rates), ("twists", twists)):
-        require_kind(given_by_name, Mapping, what, "give a dict of names and values")
-    given = robot.velocity(rates)
-    held = velocity_mask(robot, tuple(rates))
-    scale = problem.column_scale
+    rates, twists = ({} if given is None else given for given in (rates, twists))
+    for what, by_name in (("rates", rates), ("twists", twists)):
+        require_kind(by_name, Mapping, what, "give a dict of names and values")
+    given, scale = robot.velocity(rates), problem.column_scale
+    free = ~velocity_mask(robot, tuple(rates))
     moving, wanted = _twist_rows(robot, q, twists, scale)
     jacobian = np.vstack([problem.jacobian(q), moving])
-    values = np.concatenate([np.zeros(len(jacobian) - len(moving)), wanted])
-    rest, *_ = np.linalg.lstsq(
-        jacobian[:, ~held], values - jacobian @ (given / scale), rcond=LEAST_SQUARES
-    )
-    v = given.copy()
-    v[~held] = rest * scale[~held]
+    closing = len(jacobian) - len(moving)
+    values = np.concatenate([np.zeros(closing), wanted])
+    missing, v = values - jacobian @ (given / scale), given.copy()
+    v[free] = scale[free] * np.linalg.lstsq(jacobian[:, free], missing, rcond=LEAST_SQUARES)[0]
     left = jacobian @ (v / scale) - values
     largest = max(1.0, *(float(np.max(np.abs(x), initial=0.0)) for x in (given / scale, wanted)))
     if np.linalg.norm(left) > CONTRADICTION * largest:
         asked = ", ".join(f"'{name}' at {x!s}" for name, x in [*rates.items(), *twists.items()])
-        gaps = np.abs(left[: len(left) - len(moving)])
-        problem_text = "they contradict each other"
+        gaps = np.abs(left[:closing])
+        reason = "they contradict each other"
         if gaps.max(initial=0.0) > CONTRADICTION * largest:
             worst = problem.constraints.labels[int(np.argmax(gaps))]
-            problem_text = f"row '{worst}' would open at {gaps.max():.3g} per second"
+            reason = f"row '{worst}' would open at {gaps.max():.3g} per second"
         raise InconsistentVelocity(
-            f"robot '{robot.name}': the loops do not allow {asked} together; {problem_text}; give "
-            f"fewer {'rates' if rates else 'twists'}",
+            f"robot '{robot.name}': the loops do not allow {asked} together; {reason}; give fewer "
+            f"{'rates' if rates else 'twists'}",
             v=v,
             residual=float(np.linalg.norm(left)),
         )
@@ -305,12 +301,12 @@ def _gap(
     shift, turn = (float(np.linalg.norm(residual[part])) for part in (~angular, angular))
     scale, unit = length_scale(shift)
     texts = []
-    for size, part, factor, name, way in (
+    for size, part, factor, name, preposition in (
         (shift, ~angular, scale, unit, "along"),
         (turn, angular, float(np.degrees(1.0)), "deg", "about"),
     ):
         parts = [
-            f"{factor * value:.3g} {way} its {label}"
+            f"{factor * value:.3g} {preposition} its {label}"
             for value, label in zip(residual[part], np.array(labels)[part], strict=True)
             if abs(value) > _SHOWN * size
         ]

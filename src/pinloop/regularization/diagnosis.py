@@ -234,36 +234,27 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
     require_robot(robot)
     require_whole(samples, "samples", _MOST_SAMPLES)
     require_whole(seed, "seed")
-    constraints = Constraints(robot, full=True)
-    neutral = constraints.residual(robot.neutral)
-    warnings = [*robot.warnings, *_odd_masses(robot)]
-    assembled = True
+    constraints, problem = Constraints(robot, full=True), ""
     try:
-        q = assemble(robot, seed=seed)
+        configurations = [assemble(robot, seed=seed)]
     except LoopNotClosed as error:
-        assembled, q = False, error.q
-        warnings.append(str(error))
-    configurations = [q]
-    if assembled and len(constraints):
-        configurations += _branch(robot, q, samples, seed)
+        configurations, problem = [error.q], str(error)
+    if not problem and len(constraints):
+        configurations += _branch(robot, constraints, configurations[0], samples, seed)
+    q, assembled = configurations[0], not problem
     jacobians = [scaled_jacobian(robot, constraints, q) for q in configurations]
-    ranks = tuple(jacobian_rank(jacobian) for jacobian in jacobians)
-    if assembled and ranks[0] < robot.nv and len(constraints):
-        away = [np.abs(robot.difference(q, other)).max() for other in configurations[1:]]
-        if max(away, default=0.0) < Regularity.ELSEWHERE:
-            warnings.append(
-                f"the loops leave {robot.nv - ranks[0]} degrees of freedom at first order, but no "
-                "closed configuration was found beside the assembled one: it may be a singular "
-                "pose that the mechanism cannot leave"
-            )
-    if assembled:
+    ranks = tuple(map(jacobian_rank, jacobians))
+    warnings = [*robot.warnings, *_odd_masses(robot), *([problem] if problem else ())]
+    if assembled and len(constraints):
+        warnings += _held_at_first_order(robot, configurations, ranks[0])
         warnings += _held_by_rounding(robot, q, jacobians[0])
     locks = [_locks(robot, constraints, q) for q in configurations]
     idle, idle_dof = _idle(robot, [np.vstack(pair) for pair in zip(jacobians, locks, strict=True)])
-    reduced = _reduced_rows(robot, q) if assembled else None
     report = robot.regularization
     sampled = 0 if report is None else report.sampled_rows or 0
-    names = constraints.by_name(neutral)
+    reduced = None
+    if assembled:
+        reduced = count_rows(robot, q) if report is None else report.rows
     rows, rank = len(constraints), max(ranks)
     return Diagnosis(
         name=robot.name,
@@ -272,7 +263,7 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
         nq=robot.nq,
         nv=robot.nv,
         mass=float(sum(inertia.mass for inertia in list(robot.model.inertias)[1:])),
-        loops=_summaries(robot, names),
+        loops=_summaries(robot, constraints),
         couplings=len(robot.couplings),
         actuated=robot.actuated,
         assembled=assembled,
@@ -292,6 +283,19 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
     )
 
 
+def _held_at_first_order(robot: Mechanism, configurations: list[Array], rank: int) -> list[str]:
+    """Says that a pose seems not to be left although its rank, that of the first, lets it move."""
+    first, *others = configurations
+    away = max((np.abs(robot.difference(first, q)).max() for q in others), default=0.0)
+    if rank == robot.nv or away >= Regularity.ELSEWHERE:
+        return []
+    return [
+        f"the loops leave {robot.nv - rank} degrees of freedom at first order, but no closed "
+        "configuration was found beside the assembled one: it may be a singular pose that the "
+        "mechanism cannot leave"
+    ]
+
+
 def _held_by_rounding(robot: Mechanism, q: Array, jacobian: Array) -> list[str]:
     """Says which closed loops cannot move, and if they would with joint frames a little elsewhere.
 
@@ -300,8 +304,6 @@ def _held_by_rounding(robot: Mechanism, q: Array, jacobian: Array) -> list[str]:
         q: an assembled configuration, shape (nq,).
         jacobian: the scaled Jacobian there, shape (rows, nv).
     """
-    if jacobian.size == 0:
-        return []
     values = singular_values(jacobian)
     held = values[: numerical_rank(values)]
     rigid = rigid_loops(Problem.closure(robot), q)
@@ -317,23 +319,15 @@ def _held_by_rounding(robot: Mechanism, q: Array, jacobian: Array) -> list[str]:
     return sentences
 
 
-def _reduced_rows(robot: Mechanism, q: Array) -> int:
-    """Rows that regularization leaves."""
-    return count_rows(robot, q) if robot.regularization is None else robot.regularization.rows
-
-
-def _summaries(robot: Mechanism, neutral: dict[str, float]) -> tuple[LoopSummary, ...]:
+def _summaries(robot: Mechanism, constraints: Constraints) -> tuple[LoopSummary, ...]:
+    neutral = constraints.by_name(constraints.residual(robot.neutral))
     return tuple(
         LoopSummary(
             loop.name,
             loop.pair.name,
             (loop.body_a, loop.body_b),
             loop.loop.root,
-            tuple(
-                name
-                for name in (*loop.loop.chain_a, *loop.loop.chain_b)
-                if robot.model.existJointName(name)
-            ),
+            tuple(filter(robot.model.existJointName, (*loop.loop.chain_a, *loop.loop.chain_b))),
             loop.pair.rows,
             neutral[loop.name],
         )
@@ -341,28 +335,27 @@ def _summaries(robot: Mechanism, neutral: dict[str, float]) -> tuple[LoopSummary
     )
 
 
-def _branch(robot: Mechanism, q: Array, samples: int, seed: int) -> list[Array]:
+def _branch(
+    robot: Mechanism, constraints: Constraints, q: Array, samples: int, seed: int
+) -> list[Array]:
     """Configurations on the branch of ``q``, each a random motion away from the one before.
 
     Branches cross in a singular pose: so as many again start from ``q`` itself if it is one.
     """
     rng = np.random.default_rng(seed)
-    constraints = Constraints(robot, full=True)
 
     def rank(q: Array) -> int:
         return jacobian_rank(scaled_jacobian(robot, constraints, q))
 
-    places: list[Array] = []
-    place = q
+    places = [q]
     for _ in range(samples):
-        moved = moved_away(robot, place, rng)
+        moved = moved_away(robot, places[-1], rng)
         if moved is not None:
-            place = moved
-            places.append(place)
-    if places and rank(q) < max(rank(place) for place in places):
+            places.append(moved)
+    if rank(q) < max(map(rank, places)):
         beside = (moved_away(robot, q, rng) for _ in range(samples))
         places += [place for place in beside if place is not None]
-    return places
+    return places[1:]
 
 
 def _locks(robot: Mechanism, constraints: Constraints, q: Array) -> Array:

@@ -26,7 +26,7 @@ Numbers without unit: lengths are divided by the robot's characteristic length.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -70,7 +70,7 @@ class LoopGroup:
         """Rows and columns that belong to the group in a problem of the whole robot."""
         rows = [problem.constraints.rows_of[name] for name in (*self.loops, *self.couplings)]
         columns = [self.robot.coordinates(n).v for n in self.robot.joints if n in self.joints]
-        return np.r_[tuple(rows)].astype(np.intp), np.r_[tuple(columns)].astype(np.intp)
+        return _indices(rows), _indices(columns)
 
     def cluster(self) -> LoopCluster:
         """The group as a mechanism that stands on the body that carries all of it."""
@@ -103,7 +103,11 @@ class LoopGroup:
 
     def configuration(self, cluster: LoopCluster, q: Array) -> Array:
         """The cluster's part of a configuration of the whole robot."""
-        return q[np.r_[tuple(self.robot.coordinates(name).q for name in cluster.robot.joints)]]
+        return q[_indices(self.robot.coordinates(name).q for name in cluster.robot.joints)]
+
+
+def _indices(parts: Iterable[slice]) -> NDArray[np.intp]:
+    return np.asarray(np.r_[slice(0), *parts], dtype=np.intp)
 
 
 def loop_groups(robot: Mechanism) -> list[LoopGroup]:
@@ -225,17 +229,15 @@ class LoopCluster:
     def _carried(self) -> dict[End, list[tuple[slice, float]]]:
         """Rows of the loops that a shift of each joint frame moves, and the sign of that."""
         carried: dict[End, list[tuple[slice, float]]] = {end: [] for end in self.frames}
-        loops_of: dict[str, list[tuple[slice, float]]] = {}
+        outer = dict(self.frames[: len(self.robot.joints)])
         for loop in self.robot.loops:
             rows = self.problem.constraints.rows_of[loop.name]
             carried[loop.name, "frame_parent"].append((rows, -1.0))
             carried[loop.name, "frame_child"].append((rows, 1.0))
             for name in {*loop.loop.chain_a, *loop.loop.chain_b}:
                 sign = float(name in loop.loop.chain_b) - float(name in loop.loop.chain_a)
-                if sign:
-                    loops_of.setdefault(name, []).append((rows, sign))
-        for name, side in self.frames[: len(self.robot.joints)]:
-            carried[name, side] += loops_of.get(name, [])
+                if sign and name in outer:
+                    carried[name, outer[name]].append((rows, sign))
         return carried
 
     def moved(self, shift: Array) -> LoopCluster:
