@@ -16,10 +16,9 @@ Bennett's. Whether the change is small enough to be a rounding is for `exact` to
 If the rows have rank ``m``, then ``m`` coordinates depend on the others. Only these move when loops
 are closed: along the motion that the loops are meant to have, they could be closed as well, but far
 away, and the geometry would stay as it is. Rows know the joints of their own loop alone, so that
-all equations are sparse.
-
-Loops that share no joint know nothing of each other: clusters of loops that can only be closed
-together are mechanisms of their own, so that long chains of loops cost no more than their parts.
+all equations are sparse. Loops that share no joint know nothing of each other: clusters of loops
+that can only be closed together are mechanisms of their own, so that long chains of loops cost no
+more than their parts.
 
 Numbers without unit: lengths are divided by the robot's characteristic length.
 """
