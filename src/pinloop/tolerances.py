@@ -295,6 +295,8 @@ class Regularity:
     """1: a step that starts below is near a bifurcation, and states are projected more closely"""
     AWAY = 0.2
     """1: a step that starts above has passed the singular pose"""
+    AGAIN = 0.1
+    """1: a branch that was not found is looked for again at this part of the regularity there"""
     BASE = 1e-5
     """1: singular values of rows at a regular pose below which they are redundant"""
     NODE = 1e-2

@@ -90,18 +90,25 @@ class StepMemory(NamedTuple):
         error: error of the last step over its tolerance.
         regularity: of the constraints at its end, see `Flow`.
         branch: the motion on its branch, near where branches meet; None elsewhere.
-        refused: whether none leads through there, so that none is looked for until that is past.
+        refused: regularity at which none was found that leads through there; it is looked for again
+            where that has fallen on. Infinite elsewhere.
     """
 
     error: float = StepControl.FIRST_ERROR
     regularity: float = 1.0
     branch: Flow | None = None
-    refused: bool = False
+    refused: float = np.inf
 
     @property
     def in_new_mode(self) -> StepMemory:
         """What is left of it after an event: another mode has other branches."""
         return StepMemory(self.error)
+
+    @property
+    def without_branch(self) -> StepMemory:
+        """What is left of it where its branch cannot be followed."""
+        refused = min(self.regularity, Regularity.AGAIN * self.refused)
+        return self._replace(branch=None, refused=refused)
 
     def flow(self, flow: Flow) -> Flow:
         """What the next step follows where it is not near other branches any more, or still is."""
@@ -111,8 +118,10 @@ class StepMemory(NamedTuple):
         """What is taken over from a step that has followed one of two."""
         if flow is not plain:
             return StepMemory(error, regularity, flow)
-        near = Regularity.AWAY if self.refused else Regularity.NEAR
-        return StepMemory(error, regularity, None, regularity < near)
+        if regularity >= (Regularity.NEAR if self.refused == np.inf else Regularity.AWAY):
+            return StepMemory(error, regularity)
+        refused = regularity if regularity < Regularity.AGAIN * self.refused else self.refused
+        return StepMemory(error, regularity, None, refused)
 
 
 class Stepper:
@@ -167,7 +176,7 @@ class Stepper:
                 attempt = self._attempt(flow, t, t_next - t, state, decay)
                 step, regular, flow = self._ended(flow, memory, t, t_next, state, attempt)
             except NoBranch:
-                flow, memory = plain, memory._replace(refused=True)
+                flow, memory = plain, memory.without_branch
                 continue
             if step is not None:
                 return step, memory.after(memory.error, regular, plain, flow)
@@ -215,7 +224,7 @@ class Stepper:
                     continue
                 step, regular, flow = self._ended(flow, memory, t, t_next, state, attempt)
             except NoBranch:
-                flow, memory, step = plain, memory._replace(refused=True), None
+                flow, memory, step = plain, memory.without_branch, None
             if step is None:
                 self.rejected += 1
                 continue
@@ -246,7 +255,7 @@ class Stepper:
         regular = 1.0 if flow.regularity is None else flow.regularity()
         if flow.branch is not None and regular < Regularity.NEAR:
             try:
-                if not memory.refused:
+                if regular < Regularity.AGAIN * memory.refused:
                     return None, regular, flow.branch(t, *state[:2])
             except NoBranch:
                 pass

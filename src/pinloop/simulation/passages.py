@@ -7,13 +7,17 @@ regular poses before and behind is interpolated. With coordinates ``y`` of the b
 configuration ``q(y)`` and the basis ``N(y)`` of the velocities, at nodes on the line along which
 ``y`` moves:
 
-    v = N y' + c,    K v = b,    a = N y'' + w,    N'(M a - f) = N'K' mu,
+    v = N y' + c,    a = N y'' + w,
 
-where ``c`` belongs to rows that move, ``w`` is the rate of ``v`` along the line while ``y'`` stays,
-and ``K`` are the rows on velocities alone (as paper 1, eqs. 54-59, with motions of the branch
-instead of those that the rows allow). What is left out is of seventh order in the distance of the
-nodes. The momentum with which the robot arrives says which branch that is: the one through the
-regular poses that it has passed, or, if it starts in a singular pose, the one along its velocity.
+where ``c`` belongs to rows that move and ``w`` is the rate of ``v`` along the line while ``y'``
+stays. With ``R N = 0``, as many rows ``R`` as the branch leaves out motions, these are regular rows
+
+    R v = R c,    R a = R w,
+
+which stand in for those that lose rank, beside the rows on velocities alone. What is left out is of
+seventh order in the distance of the nodes. The momentum with which the robot arrives says which
+branch that is: the one through the regular poses that it has passed, or, if it starts in a singular
+pose, the one along its velocity.
 """
 
 from __future__ import annotations
@@ -26,14 +30,17 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..dynamics import EquationsOfMotion
+from ..dynamics.equations import System
 from ..errors import BadValue
 from ..integrate import NoBranch
-from ..linalg.saddle import Saddle
-from ..tolerances import Regularity
+from ..linalg.saddle import Elimination, Saddle
+from ..tolerances import SAME, Regularity
 from .modes import RobotManifold
 from .stabilization import Projection, Projector
 
 Array = NDArray[np.float64]
+State = tuple[float, Array, Array]
+"""Time, configuration, velocity."""
 
 _NODES = 8
 """Regular poses that are interpolated."""
@@ -43,11 +50,16 @@ _FARTHEST = 40
 """Places within which a branch gets as regular again as where it is looked at from."""
 _FORESEEN = 5
 """Nodes from which the next one is foreseen."""
-_SPACINGS = (0.1, 0.05, 0.025)
+_SPACINGS = (0.1, 0.05, 0.025, 0.0125)
 """Distances of nodes, of which the first is taken that is good enough: rad, robot lengths."""
 _STRAY = 0.3
 """Part of that distance by which a node may be off; farther off it is on another branch."""
+_DIP = 0.5
+"""Part of the regularity of a base below which a singular pose begins, and behind it ends."""
+_ROOM = 4.0
+"""By how much poses beside the line may be closed less well than those on it."""
 _ITERATIONS = 8
+_NONE = np.zeros(0, dtype=np.intp)
 _ASIDE = 0.1
 """How far from a singular pose its branch is looked for: rad, robot lengths."""
 
@@ -81,12 +93,14 @@ class _Point(NamedTuple):
         q: configuration, shape (nq,).
         v: velocity, shape (nv,).
         basis: ``N``, shape (nv, d).
+        drift: ``c``, shape (nv,).
         w: acceleration with ``y'' = 0``, shape (nv,).
     """
 
     q: Array
     v: Array
     basis: Array
+    drift: Array
     w: Array
 
 
@@ -104,11 +118,12 @@ class Passage:
     """
 
     def __init__(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> None:
-        self._equations, self._base, self._t = equations, q, t
+        self._equations, self._base, self._t, self._v = equations, q, t, v
         robot, rows = equations.robot, equations.rows
         self._group = RobotManifold(robot)
         self._unit = np.where(robot.is_translation, robot.length, 1.0)
         self._free = np.delete(np.arange(robot.nv), rows.locked)
+        self._motion, self._speed = self._seen(q, v)[1], float(np.linalg.norm(v / self._unit))
         holonomic = rows.holonomic[: rows.unlocked]
         self._closing, self._rolling = np.flatnonzero(holonomic), np.flatnonzero(~holonomic)
         home = np.zeros(len(self._free))
@@ -122,36 +137,63 @@ class Passage:
         self._least = Regularity.NODE * base.regularity
         for self._spacing in _SPACINGS:
             self._curve: dict[int, _Node | None] = {0: base}
-            if self._is_smooth(t, v, base):
+            if self._is_smooth(t, base):
                 return
         raise NoBranch("the branch turns too sharply to be interpolated")
 
+    @property
+    def start(self) -> State:
+        """Time, configuration and velocity from which it is opened again."""
+        return self._t, self._base, self._v
+
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration at the state of the branch that has the coordinates of this one."""
+        M, f, J, gamma, _ = self.system(t, q, v)
+        a, _ = Saddle(M, J).solve(f, -gamma)
+        a[self._equations.rows.locked] = 0.0
+        return a
+
+    def system(self, t: float, q: Array, v: Array) -> System:
+        """What a formulation solves at that state: `EquationsOfMotion.system` with rows ``R``.
+
+        Their multipliers are not those of the loops, but all together give the same forces.
+        """
         here = self._point(t, q, v)
         M, f, J, gamma, _ = self._equations.system(t, here.q, here.v)
-        reduced, K = self._reduced(here, M, J)
-        rest = -gamma[self._rolling] - K @ here.w
-        of_coordinates, _ = reduced.solve(here.basis.T @ (f - M @ here.w), rest)
-        return np.asarray(here.basis @ of_coordinates + here.w)
+        R, K = self._regular_rows(here), self._rolling
+        scale = self._equations.rows.scale[K]
+        gamma = np.concatenate([-R @ here.w, scale * gamma[K]])
+        return M, f, np.vstack([R, scale[:, None] * J[K]]), gamma, None
 
-    def project(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-        """The state of the branch that has the coordinates of this one."""
+    def project(
+        self, t: float, q: Array, v: Array, held: NDArray[np.intp] = _NONE
+    ) -> tuple[Array, Array]:
+        """The state of the branch that has the coordinates of this one.
+
+        Args:
+            t: time [s].
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
+            held: velocity coordinates that keep theirs; none by default.
+        """
         here = self._point(t, q, v)
         J, b, residual = self._equations.closure(t, here.q)
-        self._require_closed(
-            (self._equations.rows.scale[: len(residual)] * residual)[self._closing]
-        )
-        if len(self._rolling) == 0:
+        scale, K = self._equations.rows.scale[: len(residual)], self._rolling
+        self._require_closed((scale * residual)[self._closing])
+        if len(K) + len(held) == 0:
             return here.q, here.v
-        reduced, K = self._reduced(here, self._equations.mass(here.q), J)
-        return here.q, here.v + here.basis @ reduced.project(b[self._rolling] - K @ here.v)
+        R, kept = self._regular_rows(here), here.v.copy()
+        kept[held] = v[held]
+        rows = np.vstack([R, scale[K, None] * J[K]])
+        rest = np.concatenate([R @ here.drift, scale[K] * b[K]]) - rows @ kept
+        moves = Elimination(held, len(v))
+        M, _, rows, rest = moves.reduce(self._equations.mass(here.q), kept, rows, rest)
+        return here.q, kept + moves.restore(Saddle(M, rows).project(rest))
 
-    def _reduced(self, here: _Point, M: Array, J: Array) -> tuple[Saddle, Array]:
-        """Equations of the coordinates of the branch, and the rows on velocities alone."""
-        N, K = here.basis, J[self._rolling]
-        scale = self._equations.rows.scale[self._rolling]
-        return Saddle(N.T @ M @ N, K @ N, scale), K
+    def _regular_rows(self, here: _Point) -> Array:
+        """``R``: orthonormal, in units of the coordinates."""
+        Q = np.linalg.qr(here.basis / self._unit[:, None], mode="complete")[0]
+        return np.asarray(Q[:, here.basis.shape[1] :].T / self._unit)
 
     # -- coordinates --------------------------------------------------------------------------
 
@@ -275,23 +317,26 @@ class Passage:
             near = _nearest(self._on_curve, place)
         else:
             place, speed = -0.5, float(np.linalg.norm(v / self._unit))
-            near = _nearest(self._on_line(t, seen, motion, speed), place)
+            along = motion, speed
+            if speed < SAME * self._speed and not self._equations.rows.moving:
+                along = self._motion, self._speed  # at rest any line will do
+            near = _nearest(self._on_line(t, seen, *along), place)
         value, slope = _weights([k for k, _ in near], place)
         velocities = [node.basis @ rate + node.drift for _, node in near]
         return _Point(
             self._configuration(_sum(value, [node.psi for _, node in near])),
             _sum(value, velocities),
             _sum(value, [node.basis for _, node in near]),
+            _sum(value, [node.drift for _, node in near]),
             _sum(slope, velocities) * speed / self._spacing,
         )
 
-    def _is_smooth(self, t: float, v: Array, base: _Node) -> bool:
-        """Whether the nodes along a velocity tell what the base is, and the branch goes through."""
-        motion, speed = self._seen(self._base, v)[1], float(np.linalg.norm(v / self._unit))
-        line = self._on_line(t, base.psi, motion, speed)
+    def _is_smooth(self, t: float, base: _Node) -> bool:
+        """Whether nodes along the velocity tell what the base is, and the branch goes through."""
+        line = self._on_line(t, base.psi, self._motion, self._speed)
         try:
             for side in (1, -1):
-                self._require_way_through(t, line, side, speed, base)
+                self._require_way_through(t, line, side, self._speed, base)
             near = _nearest(line, -0.5)
         except NoBranch:
             return False
@@ -305,17 +350,20 @@ class Passage:
         self, t: float, line: _Nodes, side: int, speed: float, base: _Node
     ) -> None:
         """Raise unless poses between nodes are closed, as far as these are less regular."""
-        pace = self._spacing / speed if speed > 0.0 else 0.0
+        pace, least = self._spacing / speed if speed > 0.0 else 0.0, base.regularity
         for k in range(_FARTHEST):
             place = -0.5 + side * (k + 0.5)
             node = line(round(place))
-            if node is not None and node.regularity >= base.regularity:
-                return
+            if node is not None:
+                least = min(least, node.regularity)
+                enough = 1.0 if least > _DIP * base.regularity else _DIP
+                if node.regularity >= enough * base.regularity:
+                    return
             between = place + 0.5 * side
             near = _nearest(line, between)
             weights = _weights([k for k, _ in near], between)[0]
             psi = _sum(weights, [node.psi for _, node in near])
-            self._require_closed(self._rows(t + (between + 0.5) * pace, psi)[2])
+            self._require_closed(_ROOM * self._rows(t + (between + 0.5) * pace, psi)[2])
         raise NoBranch("the branch does not get regular again")
 
     def _require_closed(self, residual: Array) -> None:

@@ -107,6 +107,7 @@ class Projector:
         self._scale = self._rows.scale[: self._rows.unlocked]
         self._units = np.outer(self._scale, self._unit)
         self._metric = np.outer(self._unit, self._unit)
+        self._known: list[Array] = []  # rows at configurations that tell what regular is
         holonomic = self._rows.holonomic[: self._rows.unlocked]
         self._holonomic = None if holonomic.all() else np.flatnonzero(holonomic)
         locked = np.zeros(robot.nv, dtype=bool)
@@ -128,6 +129,8 @@ class Projector:
         self._free = np.flatnonzero(~locked)
         self._independent = 0
         self.regularity, self._best = 1.0, 0.0
+        for J in self._known:
+            self._look(J)
         # Positions and velocities have dependent coordinates of their own if their rows differ.
         self._blocks: dict[str, _Block] = {}
 
@@ -162,14 +165,19 @@ class Projector:
 
     def begin(self, t: float, q: Array) -> None:
         """Look at the configuration where a run starts, and around it if that may be singular."""
+        if len(self._scale) == 0:
+            return
+        known = [q]
         self.look(t, q)
         if self._best < Regularity.NEAR**2 and not self._rows.moving:
             rng = np.random.default_rng(0)
             for _ in range(_AROUND):
                 beside = nearby_assembly(self._equations.robot, q, rng, reach=0.1)
                 if beside is not None:
-                    self.look(t, beside)
-            self.look(t, q)
+                    known.append(beside)
+        self._known = [self._closure(t, q)[0] for q in known]
+        for J in self._known[::-1]:
+            self._look(J)
 
     def look(self, t: float, q: Array) -> None:
         """Find out how independent the rows are at a configuration."""

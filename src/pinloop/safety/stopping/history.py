@@ -15,6 +15,7 @@ from ...integrate import TURN, MuntheKaas, Step, hermite, slope_powers, value_po
 from ...model.mechanism import Mechanism
 from ...simulation.limits import JointEnd
 from ...simulation.modes import RobotManifold
+from ...simulation.passages import State
 from ...simulation.trajectory import Trajectory
 from .phase import Phase
 from .plan import BrakeTimes, Plan
@@ -36,6 +37,8 @@ class StopHistory:
         brake_times: when brakes were commanded and power went.
         run: states over time; the number of its mode is that of the phase.
         phases: the phases, one after another.
+        branches: per state, where the branch starts on which it was reached through a singular
+            pose, see `Passage.start`; None elsewhere.
         ends: position limits that are end stops.
         method: integrator.
         tiny: speeds below it count as zero [rad/s, m/s].
@@ -49,6 +52,7 @@ class StopHistory:
     brake_times: BrakeTimes
     run: Trajectory
     phases: tuple[Phase, ...]
+    branches: tuple[State | None, ...]
     ends: tuple[JointEnd, ...]
     method: MuntheKaas
     tiny: float
@@ -62,6 +66,13 @@ class StopHistory:
         run = self.run
         equations = EquationsOfMotion(self.robot).around(float(run.t[0]), run.q[0])
         return StopEquations(equations, self.train)
+
+    def enter(self, equations: StopEquations, k: int, *, inside: bool = False) -> None:
+        """Let equations be those of state k, or of the step from there to the next."""
+        mode = self.run.mode
+        equations.enter(self.phases[mode[k]])
+        start = self.branches[k + inside if mode[k + inside] == mode[k] else k]
+        equations.follow(None if start is None else equations.passage_from(start))
 
     def step(self, k: int) -> Step:
         """The step from state k to the next, for what lies between them."""

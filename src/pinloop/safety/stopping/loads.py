@@ -134,14 +134,13 @@ class _Follower:
                 if mode[state] == mode[k]:
                     self._solved[row, part] = self._at_states[state]
         numbers = history.run.mode[history.moving.steps]
-        self._phases = [history.phases[k] for k in numbers.tolist()]
         self._sliding = _stack_sliding([phase.sliding for phase in history.phases]).at(numbers)
         self._follow = np.array([phase.follow for phase in history.phases])[numbers]
 
     def _solve_at(self, k: int) -> Solved:
         """The solution of the equations at a stored state."""
         run = self._history.run
-        self._equations.enter(self._history.phases[run.mode[k]])
+        self._history.enter(self._equations, k)
         return self._equations.solve(float(run.t[k]), run.q[k], run.v[k])
 
     def peaks_of_states(self) -> Array:
@@ -186,9 +185,9 @@ class _Follower:
         self, rows: NDArray[np.intp], parts: Array, t: Array, q: Array, v: Array
     ) -> list[Solved]:
         """Solutions of the equations at states inside steps, in the order of these."""
-        equations, solutions = self._equations, []
+        equations, solutions, steps = self._equations, [], self._history.moving.steps
         for at, row in enumerate(rows.tolist()):
-            equations.enter(self._phases[row])
+            self._history.enter(equations, steps[row], inside=True)
             for k, part in enumerate(parts[at].tolist()):
                 if (row, part) not in self._solved:
                     state = float(t[at, k]), q[at, k], v[at, k]

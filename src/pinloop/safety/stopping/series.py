@@ -70,8 +70,9 @@ def series_of(result: StopResult, every: float | None = 1e-3) -> Series:
     energies = np.zeros((2, len(times)))
     for row, (k, t) in enumerate(zip(stored.tolist(), times.tolist(), strict=True)):
         run = history.run
-        q[row], v[row] = (run.q[k], run.v[k]) if t == run.t[k] else history.step(k)(t)
-        equations.enter(history.phases[run.mode[k]])
+        inside = t != run.t[k]
+        q[row], v[row] = history.step(k)(t) if inside else (run.q[k], run.v[k])
+        history.enter(equations, k, inside=inside)
         torques[:, row] = _torques(equations, t, q[row], v[row])
         energies[:, row] = energies_at(equations, q[row], v[row])
     tool, speed = point_motion(robot, result.tool, q, v)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -32,6 +34,7 @@ from ...integrate import (
     HybridIntegrator,
     HybridState,
     MuntheKaas,
+    NoBranch,
     Step,
     StepFailed,
     Stepper,
@@ -41,10 +44,11 @@ from ...simulation.accuracy import SpeedLoss, VelocityShift, speed_loss
 from ...simulation.initial_state import obstacle
 from ...simulation.limits import JointEnd
 from ...simulation.modes import ModalSystem, RobotManifold
+from ...simulation.passages import Passage, open_passage
 from ...simulation.stabilization import Projection, Projector
 from ...simulation.trajectory import Trajectory
 from ...simulation.transitions import Transition
-from ...tolerances import HELD_ACCELERATION, SIGNAL_SPEED
+from ...tolerances import HELD_ACCELERATION, SIGNAL_SPEED, Regularity
 from .history import StopHistory
 from .phase import Phase, PhaseEvent, Watched, in_the_way, watched_joints
 from .plan import PendingInstants, Plan
@@ -128,11 +132,19 @@ class StopSimulation:
         rows = equations.rows
         self.projector = Projector(equations, Projection(), self.group) if rows else None
         self.stepper = Stepper(method, np.where(robot.is_translation, robot.length, 1.0))
-        # Whether a step ends beside a bifurcation is not looked at: stops may end in flat poses.
-        self._flow = Flow(self.equations.acceleration, self.group, self._project, loss=self._loss)
+        projector = self.projector
+        self._flow = Flow(
+            self.equations.acceleration,
+            self.group,
+            self._project,
+            None if projector is None else lambda: projector.regularity,
+            None if projector is None else self._on_branch,
+            self._loss,
+        )
         self._guards: dict[Phase, Guards[PhaseEvent]] = {}
         self.recording = EveryStep(robot.nq, robot.nv)
         self.solved: list[Solved | None] = []  # solutions of the equations at the stored states
+        self.passages: list[Passage | None] = []  # what these states have followed
         self.last: State | None = None
         self.phases: list[Phase] = []
         self.transitions: list[Transition] = []
@@ -157,6 +169,8 @@ class StopSimulation:
         self._until = until
         self.tiny = SIGNAL_SPEED * max(1.0, float(np.abs(v).max(initial=0.0)))
         try:
+            if self.projector is not None:
+                self.projector.begin(0.0, q)
             phase, q, v = self._decided(0.0, q, v, ("signal",))
             hit = self.teeth.touch(q, v, self.tiny)
             if hit or self.teeth.blocked.any():
@@ -249,6 +263,7 @@ class StopSimulation:
         t, q, v, a = state[:4]
         last = self.equations.last
         self.solved.append(last if last is not None and last.a is a else None)
+        self.passages.append(self.equations.passage)
         self.recording.add(t, q, v, a, len(self.phases) - 1, None if step is None else step.psi)
         self.last = state
         if step is not None:
@@ -259,10 +274,37 @@ class StopSimulation:
 
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         """On the manifold, with what is pinned exactly where it belongs."""
-        v = self.phase.pin_velocity(t, v)
+        v, passage = self.phase.pin_velocity(t, v), self.equations.passage
         if self.projector is None:
             return q, v, False
-        return self.projector.apply(t, q, v)
+        if passage is None:
+            return self.projector.apply(t, q, v)
+        there, v = passage.project(t, q, v, np.flatnonzero(self.phase.pinned))
+        manifold = self._flow.manifold
+        q = manifold.integrate(q, manifold.difference(q, there))
+        self.projector.look(t, q)
+        return q, v, True
+
+    def _on_branch(self, t: float, q: Array, v: Array) -> Flow:
+        """The motion beside a singular pose, on the branch of a state; at rest, of its loads."""
+        passage = self.equations.passage
+        if passage is None:
+            along = v if v.any() else self.equations.solve(t, q, v).a
+            passage = open_passage(self.equations.equations, t, q, along)
+            self.equations.follow(passage)
+        accelerated = partial(self.equations.acceleration_in, passage)
+        return replace(self._flow, acceleration=accelerated, branch=None, loss=None)
+
+    def _look_for_branch(self, t: float, q: Array, v: Array) -> None:
+        """Decide on the branch that is followed, or that a state beside a singular pose is on."""
+        projector = self.projector
+        if projector is None or self.equations.passage or projector.regularity > Regularity.AWAY:
+            return
+        projector.lock(np.zeros(self.robot.nv, dtype=bool))
+        projector.look(t, q)
+        if projector.regularity < Regularity.NEAR:
+            with suppress(NoBranch):
+                self._on_branch(t, q, v)
 
     def _loss(self, step: Step, before: Array, tolerance: Array | None) -> SpeedLoss | None:
         """Why the projection at the end of a step takes more than its error, if it does."""
@@ -273,7 +315,9 @@ class StopSimulation:
 
     def _require_kept(self, t: float, q: Array, before: Array, v: Array) -> None:
         """Raise if the rows take speed where a phase begins, in which nothing but rounding does."""
-        if self.projector is None or max(map(abs, (v - before).tolist())) <= self.tiny:
+        if self.projector is None or self.equations.passage:
+            return
+        if max(map(abs, (v - before).tolist())) <= self.tiny:
             return
         tolerance = np.full(len(v), self.tiny)
         loss = speed_loss(self.equations.equations, t, q, VelocityShift(v, before, v, tolerance))
@@ -349,6 +393,7 @@ class StopSimulation:
             reversing_gears,
             self.refuted,
         )
+        self._look_for_branch(t, q, v)
         phase = decide_phase(self.equations, now)
         self._enter(phase)
         before = v
@@ -424,7 +469,9 @@ class StopSimulation:
             ) from error
         if change.energy_loss > 0.0:
             self.transitions.append(change)
-        blocked_by = obstacle(self.equations.equations, t, q, change.v_plus, change.v_minus)
+        blocked_by = None
+        if self.equations.passage is None:
+            blocked_by = obstacle(self.equations.equations, t, q, change.v_plus, change.v_minus)
         if blocked_by is not None:
             raise StepFailed(f"after '{name}' {blocked_by}", "no way on")
         return change.v_plus
@@ -515,6 +562,7 @@ class StopSimulation:
             brake_times=self.clock.brake_times,
             run=run,
             phases=tuple(self.phases),
+            branches=tuple(None if x is None else x.start for x in self.passages),
             ends=self.teeth.ends,
             method=self.stepper.method,
             tiny=self.tiny,

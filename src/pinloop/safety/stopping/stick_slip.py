@@ -27,7 +27,7 @@ where the rows keep their rank. Then, at the start of a phase:
 5. What nothing grips, neither brake nor dry friction nor drive, takes no part: such a joint is
    free. Whether it rests means nothing for its torques, and its speed may pass zero at any time.
 
-The one exception is a configuration in which the rows lose rank, where loads are not continuous.
+The one exception is a singular pose without a branch that goes on: there loads are not continuous.
 """
 
 from __future__ import annotations
@@ -364,7 +364,8 @@ def check_holding(
     singular to tell what holds it, and nothing counts as held.
     """
     train, blocked = equations.train, phase.blocked
-    M, f, J, gamma, _ = equations.system(t, q, np.zeros(equations.equations.robot.nv))
+    # Where branches meet, what all of them may do has to be held: the rows of the loops say that.
+    M, f, J, gamma, _ = equations.equations.system(t, q, np.zeros(equations.equations.robot.nv))
     sliding = replace(phase.sliding, direction=0.0 * f, saturated_drive_sign=0.0 * f)
     motor, joint = train.hold(t, sliding, 1, sliding.drives)
     hold = motor / train.efficiency + joint

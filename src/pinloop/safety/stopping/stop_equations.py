@@ -21,6 +21,7 @@ from ...errors import PinloopError
 from ...integrate import Decay, MuntheKaas, StepFailed
 from ...linalg.saddle import Saddle, solve_mass
 from ...model.mechanism import Mechanism
+from ...simulation.passages import Passage, State
 from ...tables.number_format import listed
 from ...tolerances import RANK, TINY
 from .phase import RELEASE, Phase, pinned_bounds
@@ -63,11 +64,15 @@ class StopEquations:
 
     Attributes:
         weight: size of the weight of all bodies in the metric of the inverse of the mass matrix.
+        passage: the branch that is followed near a singular pose; None elsewhere.
+        system: `EquationsOfMotion.system`, or that of the passage.
     """
 
     def __init__(self, equations: EquationsOfMotion, train: Drivetrain) -> None:
         self.equations, self.train = equations, train
-        self.system = equations.system_along_run()
+        self._plain = equations.system_along_run()
+        self._passages: dict[tuple[float, bytes], Passage] = {}
+        self.follow(None)
         self.evaluations = 0
         self._seen: list[tuple[float, Array, Solved]] = []
         self._no_force = np.zeros(equations.robot.nv)
@@ -83,6 +88,20 @@ class StopEquations:
         """The phase that was entered last."""
         assert self._entered is not None, "no phase was entered"
         return self._entered
+
+    def follow(self, passage: Passage | None) -> None:
+        """Follow a branch near a singular pose from now on, or the rows of the loops again."""
+        self.passage = passage
+        self.system = self._plain if passage is None else passage.system
+        self._scale = self.equations.rows.scale if passage is None else None
+
+    def passage_from(self, start: State) -> Passage:
+        """The passage that starts at a state."""
+        t, q, v = start
+        key = t, v.tobytes()
+        if key not in self._passages:
+            self._passages[key] = Passage(self.equations, t, q, v)
+        return self._passages[key]
 
     def enter(self, phase: Phase) -> None:
         """Let a phase begin, or go back to one that has been."""
@@ -111,7 +130,17 @@ class StopEquations:
         self._free_held = self._free[:, None] * n + self._held
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
-        """Acceleration, shape (nv,); it is kept in mind for `bound_violation`."""
+        """Acceleration away from singular poses; it is kept in mind for `bound_violation`."""
+        if self.passage is not None:
+            self.follow(None)
+        return self._accelerated(t, q, v)
+
+    def acceleration_in(self, passage: Passage, t: float, q: Array, v: Array) -> Array:
+        """The same on a branch near a singular pose."""
+        self.follow(passage)
+        return self._accelerated(t, q, v)
+
+    def _accelerated(self, t: float, q: Array, v: Array) -> Array:
         solved = self.last = self.solve(t, q, v)
         self._seen.append((t, v, solved))
         return solved.a
@@ -232,7 +261,9 @@ class StopEquations:
     def _inertia(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """Mass matrix with the rotors behind gears, and rows that hold loops and what is pinned."""
         M, _, J, _, _ = self.system(t, q, v)
-        rows = np.vstack([self.equations.rows.scale[:, None] * J, np.eye(len(v))[self._held]])
+        if self._scale is not None:
+            J = self._scale[:, None] * J
+        rows = np.vstack([J, np.eye(len(v))[self._held]])
         return M + np.diag(self.train.lossy), rows
 
     def breaking_away(self, t: float, q: Array, v: Array) -> dict[int, int]:
@@ -272,7 +303,7 @@ class StopEquations:
 
     def _balanced(self, t: float, q: Array, v: Array, solved: Solved) -> Array:
         """Torques that are not unique, as evenly within their bounds as it goes (Chebyshev)."""
-        J = self.equations.terms(t, q, v)[0]
+        J = self.system(t, q, v)[2]
         low, high = self.bounds(t, v)
         held = self._held
         _, values, V = np.linalg.svd(J[:, self._free].T, full_matrices=True)
@@ -306,13 +337,13 @@ class StopEquations:
                 a[free] = solve_mass(M.take(self._free_free), rest)
             return self._no_force
         if not held.size:
-            a[:], lam = Saddle(M, J, self.equations.rows.scale, max_rank=cap).solve(f, -gamma)
+            a[:], lam = Saddle(M, J, self._scale, max_rank=cap).solve(f, -gamma)
             return J.T @ lam
         if not free.size:
             return self._no_force
         given = a[held]
         rest = f[free] - M.take(self._free_held) @ given
-        part = Saddle(M.take(self._free_free), J[:, free], self.equations.rows.scale, max_rank=cap)
+        part = Saddle(M.take(self._free_free), J[:, free], self._scale, max_rank=cap)
         a[free], lam = part.solve(rest, -gamma - J[:, held] @ given)
         return J.T @ lam
 
@@ -386,6 +417,9 @@ INSTANT, CHATTER = 1e-3, 200
 _BESIDE = 0.1
 """Regularity of the rows below which a stop that cannot go on has come to a singular pose."""
 
+_AT_SINGULAR_POSE = ("speed taken", "bifurcation")
+"""Reasons for which steps fail there."""
+
 
 def chatter_message(recent: Sequence[tuple[float, str]]) -> str:
     """What to say of changes that come one upon the other; those without a name changed nothing."""
@@ -412,7 +446,7 @@ def explained(
     ``last``: time, configuration and velocity of the last state; None if there is none yet.
     """
     small = failure.reason == "step too small"
-    if failure.reason == "speed taken" or (small and regular < _BESIDE):
+    if failure.reason in _AT_SINGULAR_POSE or (small and regular < _BESIDE):
         return _at_singular_pose(failure, equations)
     if last is None:
         return failure
@@ -431,7 +465,7 @@ def _at_singular_pose(failure: StepFailed, equations: StopEquations) -> StepFail
     parts = [f"while drives move {listed(moved)}"] if moved else []
     parts += [f"while {listed(held)} {'rests' if len(held) == 1 else 'rest'}"] if held else []
     where = " ".join(["the loops come into a singular configuration", " and ".join(parts)])
-    why = f" ({failure})" if failure.reason == "speed taken" else ""
+    why = f" ({failure})" if failure.reason in _AT_SINGULAR_POSE else ""
     return StepFailed(
         f"{where.rstrip()}, behind which the motion is not determined{why}; look whether joints "
         "are beyond their limits there",

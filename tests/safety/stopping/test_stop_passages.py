@@ -1,0 +1,263 @@
+"""Stops that go through singular poses at speed, on their branch.
+
+The oracles are the closed form of windows of parallelograms (`test_passages`) with the torque of a
+brake beside gravity, runs with the same torque, and laws: energy, and tolerances that agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import pinloop as pl
+from pinloop.safety.stopping.series import series_of
+
+from ... import mechanisms as m
+from ... import screw_tables as tables
+from ...linkages import triple_parallelogram, windows
+from ...screw_tables import Array
+from ...simulation.test_passages import GRAVITY, angle_of, parallel, size
+from ...simulation.test_tangents import flat, random_bars, rates, tangents
+from ...states import robot
+
+Brake = pl.safety.JointBrake
+
+
+def precise(rtol: float) -> pl.MuntheKaas:
+    return pl.MuntheKaas("dopri5", rtol=rtol, atol=rtol)
+
+
+def braked(count: int, angle: float, rate: float, torque: float) -> Any:
+    """``I th'' = -g S cos th - torque sign(th')`` until the bars come to rest."""
+    _, S, I = size(count)
+
+    def slope(t: float, y: Array) -> list[float]:
+        return [y[1], (-GRAVITY * S * np.cos(y[0]) - np.sign(rate) * torque) / I]
+
+    def rests(t: float, y: Array) -> float:
+        return float(y[1])
+
+    rests.terminal = True  # type: ignore[attr-defined]
+    return solve_ivp(
+        slope, (0, 9), [angle, rate], method="DOP853", rtol=1e-12, atol=1e-13, events=rests,
+        dense_output=True,
+    )  # fmt: skip
+
+
+def holding(joints: dict[str, float], **more: Any) -> pl.Brakes:
+    """Brakes that hold three times what they brake with."""
+    return pl.Brakes(
+        {name: Brake(dynamic_torque=x, static_torque=3 * x, **more) for name, x in joints.items()}
+    )
+
+
+# -- windows of parallelograms ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-10])
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize(("rate", "torque"), [(-4.0, 60.0), (-3.0, 20.0)])
+def test_brakes_stop_windows_behind_their_flat_pose(
+    count: int, rate: float, torque: float, rtol: float
+) -> None:
+    """A torque on the hinge of any bar does the same as long as all bars are parallel."""
+    machine, torque = tables.build(windows(count)), count * torque
+    q, v = parallel(machine, 0.3, rate)
+    want = braked(count, 0.3, rate, torque)
+    shares: list[dict[str, float]] = [
+        {"low0": torque}, {f"low{count}": torque}, {"left0": torque},
+        {"low0": 0.25 * torque, "left0": 0.75 * torque},
+    ]  # fmt: skip
+    assert want.y[0, -1] < 0.25
+    for joints in shares:
+        stop = pl.stop(machine, q, v, brakes=holding(joints), method=precise(rtol), until=5.0)
+        assert stop.outcome == "stopped"
+        rounding = 3e-9  # speeds of a billionth count as rest
+        end = angle_of(machine, stop.run.q[-1])
+        assert end == pytest.approx(want.y[0, -1], abs=0.1 * rtol + rounding)
+        assert stop.stopping_time == pytest.approx(want.t[-1], abs=0.1 * rtol + rounding)
+        assert abs(stop.ledger.error) < 2 * rtol * stop.ledger.turned_over
+        heat = torque * (0.3 - want.y[0, -1])
+        assert stop.ledger.heat == pytest.approx(heat, rel=1e-8 + rtol)
+
+
+def test_a_run_with_the_torque_of_the_brake_moves_as_the_stop() -> None:
+    machine = tables.build(windows(2))
+    q, v = parallel(machine, 0.3, -3.0)
+    stop = pl.stop(machine, q, v, brakes=holding({"left1": 40.0}), method=precise(1e-10))
+    # Its joint turns against the bars.
+    force = pl.Torque("left1", lambda t: -40.0)
+    time = 0.9 * stop.stopping_time
+    run = pl.simulate(machine, q, v, until=time, forces=[force], method=precise(1e-10))
+    assert angle_of(machine, run.q[-1]) < -0.1
+    _, q_there, v_there = stop.run(time)
+    np.testing.assert_allclose(q_there, run.q[-1], atol=1e-8)
+    np.testing.assert_allclose(v_there, run.v[-1], atol=1e-7)
+
+
+@pytest.mark.parametrize("rate", [-3.0, 3.0])
+def test_drives_take_windows_through_their_flat_pose(rate: float) -> None:
+    """The torque that this takes is ``I th'' + g S cos th``, in the flat pose too."""
+    machine, (_, S, I) = tables.build(windows(2)), size(2)
+    q, v = parallel(machine, -0.2 * np.sign(rate), rate)
+    motor = Brake(dynamic_torque=200.0, deceleration=6.0)
+    stop = pl.stop(machine, q, v, brakes=pl.Brakes({"low1": motor}), category=1)
+    assert stop.outcome == "stopped"
+    end = -0.2 * np.sign(rate) + 0.5 * rate * abs(rate) / 6.0
+    assert angle_of(machine, stop.run.q[-1]) == pytest.approx(end, abs=1e-8)
+    angles = np.linspace(-0.2 * np.sign(rate), end, 1001)
+    load = -6.0 * np.sign(rate) * I + GRAVITY * S * np.cos(angles)
+    hold = GRAVITY * S * np.cos(end)
+    peak = max(np.abs(load).max(), abs(hold))
+    assert stop.joints["low1"].peak_torque == pytest.approx(peak, rel=1e-6)
+    assert abs(stop.ledger.error) < 1e-7 * stop.ledger.turned_over
+    series = series_of(stop, 2e-3)
+    moving = series.t < 0.99 * stop.stopping_time
+    want = -6.0 * np.sign(rate) * I + GRAVITY * S * np.cos(series.q[:, 0] + np.pi / 2)
+    found = series.torque[:, machine.coordinates("low1").v.start]
+    np.testing.assert_allclose(found[moving], want[moving], rtol=1e-6)
+
+
+def test_a_joint_is_held_while_the_others_pass() -> None:
+    """The brake of the cart takes ``-S (sin th th'' + cos th th'^2)``, in the flat pose too."""
+    machine, (_, S, _) = tables.build(windows(2, on_cart=True)), size(2)
+    q, v = parallel(machine, 0.3, -4.0)
+    brakes = holding({"slide": 1e4, "low0": 60.0})
+    want = braked(2, 0.3, -4.0, 60.0)
+    stop = pl.stop(machine, q, v, brakes=brakes, until=5.0)
+    assert stop.outcome == "stopped"
+    assert not np.ptp(stop.run.q[:, machine.coordinates("slide").q]).any()
+    assert angle_of(machine, stop.run.q[-1]) == pytest.approx(want.y[0, -1], abs=1e-8)
+    t = np.linspace(0, want.t[-1], 2001)
+    angle, rate = want.sol(t)
+    _, S, I = size(2)
+    slowing = (-GRAVITY * S * np.cos(angle) + 60.0) / I
+    load = -S * (np.sin(angle) * slowing + np.cos(angle) * rate**2)
+    assert stop.joints["slide"].peak_torque == pytest.approx(np.abs(load).max(), rel=1e-6)
+    series = series_of(stop, 2e-3)
+    found = series.torque[:, machine.coordinates("slide").v.start]
+    there = series.t < 0.99 * want.t[-1]
+    np.testing.assert_allclose(found[there], np.interp(series.t[there], t, load), atol=2e-3)
+
+
+def test_a_cart_that_comes_loose_in_the_flat_pose() -> None:
+    """Its brake gives way where the load is largest: the same instant for all tolerances."""
+    machine, (_, S, I) = tables.build(windows(1, on_cart=True)), size(1)
+    q, v = parallel(machine, 0.3, -4.0)
+    want = braked(1, 0.3, -4.0, 0.0)
+    flat_at = float(np.interp(0.0, -want.y[0][want.y[0] > -0.5], want.t[want.y[0] > -0.5]))
+    t = np.linspace(0.0, flat_at, 2001)
+    angle, rate = want.sol(t)
+    load = -S * (np.sin(angle) * -GRAVITY * S * np.cos(angle) / I + np.cos(angle) * rate**2)
+    rest = Brake(dynamic_torque=1.0, static_torque=float(np.abs(load).max()) * 0.999)
+    ends = []
+    for rtol in (1e-7, 1e-10):
+        stop = pl.stop(
+            machine, q, v, brakes=pl.Brakes({"slide": rest}), until=0.4, method=precise(rtol)
+        )
+        loose = [t for t, text in stop.events if text == "slide comes loose"]
+        assert len(loose) == 1 and loose[0] < flat_at
+        ends.append(np.r_[loose[0], stop.run.q[-1]])
+        assert abs(stop.ledger.error) < 1e-6 * stop.ledger.turned_over
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-5)
+
+
+@pytest.mark.parametrize("where", ["one", "all"])
+def test_windows_that_come_to_rest_in_their_flat_pose(where: str) -> None:
+    """Held by one brake this hangs on the last bit; held everywhere it does not."""
+    machine, torque = tables.build(windows(1)), 60.0
+    _, S, I = size(1)
+
+    def slope(t: float, y: Array) -> list[float]:
+        return [y[1], (-GRAVITY * S * np.cos(y[0]) + torque) / I]
+
+    # From rest in the flat pose back in time: even in velocity, so it is the motion forward.
+    back = solve_ivp(slope, (0, 0.3), [0.0, 0.0], method="DOP853", rtol=1e-12, atol=1e-13)
+    q, v = parallel(machine, float(back.y[0, -1]), -float(back.y[1, -1]))
+    share = {"low0": torque} if where == "one" else dict.fromkeys(machine.joints, torque / 3)
+    stop = pl.stop(machine, q, v, brakes=holding(share), method=precise(1e-10), until=2.0)
+    assert angle_of(machine, stop.run.q[-1]) == pytest.approx(0.0, abs=1e-8)
+    assert stop.outcome in (("stopped",) if where == "all" else ("stopped", "does not hold"))
+    assert abs(stop.ledger.error) < 1e-8 * stop.ledger.turned_over
+
+
+# -- other linkages --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("which", [0, 1])
+def test_flat_four_bars_are_braked_on_their_branch(seed: int, which: int) -> None:
+    """Two branches cross; a run with the same torque and another tolerance go the same way."""
+    bars = random_bars(seed)
+    machine = flat(bars)
+    rocker = float(tangents(bars)[which])
+    speed = 20.0 / max(1.0, abs(rocker))
+    ahead = -0.01 * rates(bars, speed, speed * rocker)
+    q = pl.assemble(machine, machine.integrate(machine.neutral, ahead), limits=False)
+    v = pl.consistent_velocity(machine, q, {"left": speed})
+    energy = 0.5 * float(v @ pl.EquationsOfMotion(machine).mass(q) @ v)
+    torque = 0.2 * energy / abs(0.02 * speed)
+    brakes, force = holding({"left": torque}), pl.Torque("left", lambda t: -torque)
+    options: dict[str, Any] = {"until": 0.02, "method": precise(1e-10)}
+    try:
+        stop = pl.stop(machine, q, v, brakes=brakes, **options)
+    except pl.StopFailed as failed:
+        raise AssertionError(failed) from failed
+    run = pl.simulate(machine, q, v, forces=[force], **options)
+    assert stop.run.q[0, 0] * stop.run.q[-1, 0] < 0.0, "it has not passed"
+    np.testing.assert_allclose(stop.run.q[-1], run.q[-1], atol=1e-8)
+    assert abs(stop.ledger.error) < 1e-8 * energy
+    assert stop.ledger.heat == pytest.approx(torque * float(np.ptp(stop.run.q[:, 0])), rel=1e-6)
+
+
+def by_angle(machine: pl.Mechanism, joint: str, angle: float, rate: float) -> tuple[Array, Array]:
+    q = pl.assemble(machine, {joint: angle})
+    return q, pl.consistent_velocity(machine, q, {joint: rate})
+
+
+@dataclass(frozen=True)
+class Swing:
+    """A linkage that swings through flat poses, and is braked at a joint."""
+
+    machine: pl.Mechanism
+    joint: str
+    angle: float
+    rate: float
+
+
+SWINGS = {
+    "spherical four-bar": lambda: Swing(robot("spherical_fourbar"), "joint_1", 0.4, -3.0),
+    "fast spherical four-bar": lambda: Swing(robot("spherical_fourbar"), "joint_1", 2.8, 8.0),
+    "parallelogram": lambda: Swing(tables.build(m.parallelogram()), "left", -0.9, -3.0),
+    "three cranks": lambda: Swing(tables.build(triple_parallelogram()), "low0", -0.9, -3.0),
+}
+
+
+@pytest.mark.parametrize("category", [0, 1])
+@pytest.mark.parametrize("name", SWINGS)
+def test_tolerances_and_energies_of_swings_agree(name: str, category: int) -> None:
+    """Brakes that come late, or drives that take the linkage through at a falling speed."""
+    swing = SWINGS[name]()
+    machine, at = swing.machine, swing.machine.coordinates(swing.joint)
+    q, v = by_angle(machine, swing.joint, swing.angle, swing.rate)
+    energy = 0.5 * float(v @ pl.EquationsOfMotion(machine).mass(q) @ v)
+    brake = Brake(dynamic_torque=0.1 * energy, delay=0.3, deceleration=swing.rate**2 / 1.6)
+    joints = dict.fromkeys(machine.joints, Brake(kind="none")) | {swing.joint: brake}
+    ends = []
+    for rtol in (1e-7, 1e-9):
+        stop = pl.stop(
+            machine, q, v, brakes=pl.Brakes(joints), category=category, until=2.0,
+            method=precise(rtol),
+        )  # fmt: skip
+        assert abs(stop.ledger.error) < 1e2 * rtol * stop.ledger.turned_over
+        ends.append(stop.run.q[-1])
+        passed = any(start is not None for start in stop.history.branches)
+        assert passed or category == 1  # steps may be so long that none ends near the pose
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-5)
+    if category == 1:
+        travel = float(stop.run.q[-1][at.q][0] - q[at.q][0])
+        assert travel == pytest.approx(0.8 * np.sign(swing.rate), abs=1e-7)
