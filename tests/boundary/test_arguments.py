@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
+import os
 import pickle
 import re
 import webbrowser
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +63,8 @@ STRANGE: dict[str, Any] = {
     "placement": pin.SE3.Identity(),
     "folder": Path("/"),
     "function": lambda: None,
+    "half a character": "\ud800",
+    "fraction": Fraction(1, 3),
 }
 
 
@@ -155,6 +160,62 @@ def test_only_errors_of_pinloop_leave(
             except Exception as error:
                 failures.append(f"{name}({key}={what}): {type(error).__name__}: {error}")
     assert not failures, "\n".join(failures)
+
+
+MADE: list[tuple[str, str]] = [
+    ("run", "plot"), ("run", "save"), ("run", "placement"), ("robot", "frame_id"),
+    ("robot", "save"), ("robot", "placement"), ("brakes", "late"), ("brakes", "weak"),
+    ("stop", "point"), ("swept", "contains"), ("swept", "mesh"), ("swept", "export"),
+    ("constraints", "by_name"),
+]  # fmt: skip
+"""Methods of values that are not made by their classes, or whose arguments libraries read."""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("owner", "method"), MADE)
+def test_only_errors_of_pinloop_leave_methods(
+    owner: str, method: str, values: Callable[[str], Any], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    made: dict[str, Callable[[], Any]] = {
+        "swept": lambda: values("result").swept_volume(),
+        "constraints": lambda: pl.Constraints(values("robot")),
+        "stop": lambda: values("result"),
+    }
+    function = getattr(made.get(owner, lambda: values(owner))(), method)
+    parameters = inspect.signature(function).parameters
+    needed = {"by": 0.1, "factor": 0.5, "body": values("frame")}
+    others = {
+        key: needed.get(key, values(key))
+        for key, parameter in parameters.items()
+        if parameter.default is parameter.empty
+    }
+    failures = []
+    for key, (what, strange) in product(parameters, STRANGE.items()):
+        try:
+            function(**{**others, key: strange})
+        except pl.PinloopError as error:
+            assert len(str(error)) < 4100 and str(error).isprintable()
+        except Exception as error:
+            failures.append(f"{key}={what}: {type(error).__name__}: {error}")
+    assert not failures, "\n".join(failures)
+
+
+def test_a_volume_that_cannot_be_written_leaves_what_was_there(
+    values: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "swept.stl"
+    target.write_text("old")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    volume = values("result").swept_volume()
+    with pytest.raises(pl.BadValue, match=r"swept\.stl cannot be written: no space left"):
+        volume.export(target)
+    assert target.read_text() == "old" and list(tmp_path.iterdir()) == [target]
 
 
 NUMBER = float("nan")

@@ -231,7 +231,7 @@ def _holds(value: Any, origin: Any, parts: tuple[Any, ...]) -> bool:
     if origin is type:
         return isinstance(value, type)
     if not isinstance(origin, type) or origin is np.ndarray:
-        return isinstance(value, np.ndarray)
+        return isinstance(value, np.ndarray) and value.dtype != object
     if issubclass(origin, Callable):  # type: ignore[arg-type]
         return callable(value)
     if not isinstance(value, list if origin is tuple and isinstance(value, list) else origin):
@@ -252,6 +252,11 @@ def _is_number(value: Any) -> bool:
     return (isinstance(value, Real) or single) and _is_numbers(value)
 
 
+def _is_text(value: Any) -> bool:
+    """Whether a value is a text without halves of characters, which no library takes."""
+    return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
 def _is_numbers(value: Any) -> bool:
     if value is None:  # which NumPy takes for NaN
         return False
@@ -266,6 +271,7 @@ _SCALARS: Mapping[Any, Callable[[Any], bool]] = {
     float: lambda value: _is_number(value) and not isinstance(value, bool),
     int: lambda value: isinstance(value, (int, np.integer)) and not isinstance(value, bool),
     bool: lambda value: isinstance(value, (bool, np.bool_)),
+    str: _is_text,
     _Numbers: _is_numbers,
 }
 

@@ -48,6 +48,14 @@ def as_path(path: object, what: str = "path") -> Path:
     return Path(path)
 
 
+def as_target(path: object, what: str = "path") -> Path:
+    """Return the path of a file to be written, which has a name; see `as_path`."""
+    target = as_path(path, what)
+    if not target.name:
+        raise BadValue(f"{what} is '{target}', a folder; name a file in it")
+    return target
+
+
 def read_bytes(path: str | Path, kind: str = "file", largest: int = _LARGEST) -> bytes:
     """Return the content of a file or pipe.
 

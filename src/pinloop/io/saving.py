@@ -17,7 +17,7 @@ import pinocchio as pin
 import yaml
 from numpy.typing import NDArray
 
-from ..boundary.files import as_path, write_text
+from ..boundary.files import as_target, write_text
 from ..boundary.values import origin
 from ..boundary.xml import parse_xml
 from ..errors import BadValue, LoadError
@@ -66,7 +66,7 @@ def save(description: Description, path: str | Path) -> Path:
         BadValue: the robot has a name that XML cannot hold, or the files cannot be written.
         LoadError: the joints do not hang together, so that there is no tree to write.
     """
-    urdf = as_path(path)
+    urdf = as_target(path)
     if urdf.suffix.lower() != ".urdf":
         urdf = urdf.with_name(urdf.name + ".urdf")
     loops = yaml.safe_dump(

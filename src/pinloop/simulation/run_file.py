@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -23,7 +24,7 @@ import yaml
 from numpy.typing import NDArray
 
 from ..boundary.arguments import public
-from ..boundary.files import as_path, read_bytes, write_file
+from ..boundary.files import as_target, read_bytes, write_file
 from ..boundary.json import json_text
 from ..boundary.marks import Name, Range
 from ..boundary.schema import read_data
@@ -72,8 +73,8 @@ class _Header:
 
 def save_trajectory(run: Trajectory, path: str | Path) -> Path:
     """Write a run with its robot, see `Trajectory.save`."""
-    target = as_path(path)
-    if target.suffix != ".npz" and (target.is_file() or not target.exists()):
+    target = as_target(path)
+    if target.suffix != ".npz" and (os.path.isfile(target) or not os.path.exists(target)):
         target = target.with_name(f"{target.name}.npz")
     description = run.robot.description
     header = {

@@ -129,7 +129,7 @@ class Brakes:
         if not (math.isfinite(by) and by >= 0):
             raise BadValue(f"the brake of '{joint}' cannot be late by {by} s; give a time >= 0")
         delay = self._braked(joint).delay + by
-        return self._with_fault(joint, f"late by {by:g} s", delay=delay)
+        return self._with_fault(joint, f"late by {float(by):g} s", delay=delay)
 
     def weak(self, joint: str, factor: float) -> Brakes:
         """Return the same with both torques of the brake of ``joint`` times ``factor``, 0 to 1."""
@@ -142,7 +142,7 @@ class Brakes:
             raise BadValue(f"joint '{joint}' has a tooth brake: it has no torque to be weak in")
         static = None if brake.static_torque is None else brake.static_torque * factor
         torques = {"dynamic_torque": brake.dynamic_torque * factor, "static_torque": static}
-        return self._with_fault(joint, f"at {100 * factor:g} % of its torque", **torques)
+        return self._with_fault(joint, f"at {100 * float(factor):g} % of its torque", **torques)
 
     def at_band(self, band: float | Mapping[str, float]) -> Brakes:
         """Return the same with brakes elsewhere in their bands.

@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...boundary.arguments import public
+from ...boundary.files import as_target, write_file
 from ...errors import BadValue
 from ...model.description import GROUND
 from ...simulation.trajectory import Trajectory
@@ -56,6 +57,7 @@ _SHAPE, _BEND, _TURN, _ROOM = 1 / 4, 1 / 32, 1 / 4, 1 / 8
 _FORMATS = (".stl", ".ply", ".obj", ".glb")
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class SweptVolume:
     """A volume that a robot does not leave during a run; made by `swept_volume`.
@@ -122,10 +124,7 @@ class SweptVolume:
         Returns:
             One value per point, shape (n,).
         """
-        try:
-            asked = np.atleast_2d(np.asarray(points, dtype=float))
-        except (TypeError, ValueError):
-            raise BadValue(f"points are {points!r}; give an array of shape (n, 3)") from None
+        asked = np.atleast_2d(np.asarray(points, dtype=float))
         if asked.ndim != 2 or asked.shape[1] != 3 or not np.all(np.isfinite(asked)):
             raise BadValue(f"points of shape {asked.shape} are not n points with finite x, y, z")
         contained = np.zeros(len(asked), dtype=bool)
@@ -150,15 +149,15 @@ class SweptVolume:
 
         ``path``: the file; its suffix chooses the format.
         """
-        target = Path(path)
+        target = as_target(path)
         if target.suffix.lower() not in _FORMATS:
             known = ", ".join(_FORMATS)
             raise BadValue(f"a swept volume cannot be written as '{target.name}'; use {known}")
         content = self.mesh()
         if target.suffix.lower() == ".glb":
             content = trimesh.Scene({name: self.mesh(name) for name in self.parts})
-        content.export(str(target))
-        return target
+        kind = target.suffix[1:].lower()
+        return write_file(target, lambda file: content.export(file_obj=file, file_type=kind))
 
     @cached_property
     def _hulls(self) -> tuple[Hull, ...]:

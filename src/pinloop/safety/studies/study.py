@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from numbers import Real
 from pathlib import Path
 from tempfile import mkdtemp
 from time import perf_counter
@@ -22,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ... import errors
 from ...boundary.arguments import flat_numbers, public, require_kind
-from ...boundary.files import as_path, replace_file, require_pyarrow
+from ...boundary.files import as_target, replace_file, require_pyarrow
 from ...boundary.values import forward, stored_fields
 from ...errors import BadValue, PinloopError, PinloopWarning, shown
 from ...integrate import MuntheKaas
@@ -208,6 +209,8 @@ def study(
         The study; with the cases done so far, if it is interrupted with Ctrl-C.
     """
     require_robot(robot)
+    require_kind(until, Real, "until", "give a time in seconds")
+    require_kind(payload, (Payload, Real, NoneType), "payload", "give a mass or a pl.Payload(...)")
     require_kind(space, (Space, NoneType), "space", "give a pl.safety.Space(...)")
     require_kind(method, (MuntheKaas, NoneType), "method", "give a pl.MuntheKaas(...)")
     require_kind(trigger, (Trigger, NoneType), "trigger", "give a pl.safety.Trigger(...)")
@@ -217,10 +220,10 @@ def study(
         (brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)).for_robot(robot),
         Space() if space is None else space,
         as_category(category),
-        Payload(float(payload)) if isinstance(payload, (int, float)) else payload,
+        payload if isinstance(payload, Payload | None) else Payload(float(payload)),
         None if gravity is None else tuple(flat_numbers(gravity, "gravity", 3).tolist()),
         Trigger() if trigger is None else trigger,
-        until,
+        float(until),
         method or MuntheKaas(),
         obstacles=() if obstacles is None else tuple(checked_obstacles(obstacles)),
     )
@@ -228,9 +231,7 @@ def study(
     _warn_of_speeds(setup)
     if results is None:
         results = Path(mkdtemp(prefix="pinloop-study-")) / "study.csv"
-    path = as_path(results, "results")
-    if not path.name:
-        raise BadValue(f"results is '{path}', a folder; name a file in it")
+    path = as_target(results, "results")
     journal = Journal(path, columns(setup), manifest_of(setup, sampling))
     if journal.done > size:
         raise PinloopError(

@@ -13,6 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ...boundary.arguments import public
 from ...constraints.closure import Constraints
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
@@ -40,6 +41,7 @@ _POINTS = 900
 """Instants along a run: about the width of a picture in dots."""
 
 
+@public
 class RunPlots:
     """Plots of a run, as figures of matplotlib.
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from ...boundary.files import as_path, may_replace, write_text
+from ...boundary.files import as_target, may_replace, write_text
 from ...boundary.json import json_schema_of, json_text, json_values
 from ...errors import BadValue
 from ...safety.space.solids import Obstacle
@@ -89,7 +89,7 @@ def write_report(
         UnknownName: a criterion that the study does not have.
         BadValue: a file cannot be written.
     """
-    target = as_path(path)
+    target = as_target(path)
     beside = target.with_name(f"{target.name}.manifest.json")
     if not may_replace(beside, FORMAT.encode()):
         raise BadValue(f"'{beside}' exists, and pinloop did not write it; name another report")
