@@ -14,7 +14,7 @@ from pinloop.safety.stopping.stop_equations import StopEquations
 
 from ...screw_tables import Array
 from ...states import robot as loaded
-from .robots_to_stop import brakes, on_axis, pendulum, two_links, wheel
+from .robots_to_stop import brakes, on_axis, pendulum, slider, two_links, wheel
 
 UP = np.pi / 2
 """Beams and links lie along x at zero, and positive angles raise them."""
@@ -31,6 +31,27 @@ def test_a_pendulum_without_brake_hangs_or_falls(angle: float, outcome: str) -> 
 def test_a_wheel_without_brake_stays_anywhere() -> None:
     stop = pl.stop(wheel(), [0.3], [0.0], brakes=on_axis(kind="none"))
     assert stop.outcome == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("from_hanging", "outcome"),
+    [(UP, "does not hold"), (0.1, "does not hold"), (2e-3, "stopped"), (0.0, "stopped")],
+)
+def test_a_joint_that_creeps_to_where_it_hangs_is_not_there(
+    from_hanging: float, outcome: str
+) -> None:
+    """A heavy rotor and a damper, through which gravity turns the joint by less than 1 mrad/s."""
+    by = on_axis(kind="none", rotor_inertia=2000.0, viscous=2e4)
+    stop = pl.stop(pendulum(), [from_hanging - UP], [0.0], brakes=by)
+    assert np.abs(stop.run.v).max() < 1e-3 and np.abs(stop.run.a).max() < 1e-2
+    assert stop.outcome == outcome
+
+
+def test_a_carriage_that_creeps_down_a_slope_is_not_held() -> None:
+    by = on_axis(kind="none", viscous=100.0)
+    stop = pl.stop(slider(mass=2.0, slope=5e-4), [0.0], [0.0], brakes=by)
+    assert stop.outcome == "does not hold"
+    assert pl.stop(slider(mass=2.0), [0.0], [0.0], brakes=by).outcome == "stopped"
 
 
 @pytest.mark.parametrize(("fold", "outcome"), [(0.0, "does not hold"), (np.pi, "stopped")])

@@ -43,12 +43,12 @@ from numpy.typing import NDArray
 
 from ...assembly.search import null_space
 from ...constraints.rows import Locked
-from ...dynamics.stick_slip import Contacts, solve_stick_slip
+from ...dynamics.stick_slip import Contacts, Decision, solve_stick_slip
 from ...errors import PinloopError
 from ...linalg.saddle import Saddle, factor_mass, solve_mass
 from ...model.workspace import create_data
 from ...simulation.modes import Mode
-from ...tolerances import BOUND_INSTANT, MOTION_SHARE, TORQUE_NOISE
+from ...tolerances import BOUND_INSTANT, HELD_ACCELERATION, MOTION_SHARE, TORQUE_NOISE
 from .phase import (
     RELEASE,
     Phase,
@@ -327,6 +327,8 @@ def _marked_redundant(phase: Phase, M: Array, J: Array) -> Phase:
 
 _STILL = 1e-2
 """Acceleration up to which a joint that nothing holds counts as balanced [rad/s^2, m/s^2]."""
+_WAY = 1e-2
+"""Way to where a joint that nothing holds hangs, up to which it counts as there [rad, m]."""
 _GROWTH = 0.1
 """Rate at which what is balanced leaves its place, below which that is no fall [1/s]."""
 
@@ -388,8 +390,9 @@ def check_holding(
         balanced[at] = False
         load[at] = decision.torque
         if balanced.any():
-            falling = _falling(equations, q, M + np.diag(train.lossy), held, decision.multipliers)
-            balanced &= ~falling
+            inertia = M + np.diag(train.lossy)
+            falling, away = _leaving(equations, q, inertia, held, decision)
+            balanced &= ~(falling | away)
     wanted = np.union1d(at, np.array(list(train.columns.values()), dtype=np.intp))
     if not (held | balanced)[wanted].all():
         # What it would take: rigid locks, whose torques are the smallest.
@@ -427,15 +430,26 @@ def gravity_stiffness(equations: StopEquations, q: Array, motions: Array, lam: A
     return np.asarray(stiffness)
 
 
-def _falling(equations: StopEquations, q: Array, M: Array, held: Mask, lam: Array) -> Mask:
-    """Mask of the coordinates of an equilibrium that leave it if they are pushed."""
+def _leaving(
+    equations: StopEquations, q: Array, M: Array, held: Mask, decision: Decision
+) -> tuple[Mask, Mask]:
+    """Masks of what leaves an equilibrium once it is pushed, and of what is in none.
+
+    A free motion with the stiffness ``k`` per inertia and the acceleration ``a`` is ``a / k`` away
+    from where it hangs. A heavy rotor that nothing holds begins to move as slowly as a pendulum
+    near its lowest point, but goes on. What has no stiffness is in equilibrium without acceleration
+    only.
+    """
     J = equations.equations.terms(0.0, q, np.zeros(len(M)))[0]
     motions = null_space(np.vstack([J, np.eye(len(M))[held]]))
-    falling = np.zeros(len(M), dtype=bool)
+    falling, away = np.zeros((2, len(M)), dtype=bool)
     if not motions.size:
-        return falling
-    stiffness = gravity_stiffness(equations, q, motions, lam)
+        return falling, away
+    stiffness = gravity_stiffness(equations, q, motions, decision.multipliers)
     rates, shapes = scipy.linalg.eigh(stiffness, motions.T @ M @ motions)
-    for direction in (motions @ shapes[:, rates < -(_GROWTH**2)]).T:
+    modes = motions @ shapes
+    accelerations = np.abs(modes * (modes.T @ M @ decision.a))
+    away |= (accelerations > _WAY * np.maximum(rates, 0.0) + HELD_ACCELERATION).any(axis=1)
+    for direction in modes[:, rates < -(_GROWTH**2)].T:
         falling |= np.abs(direction) > MOTION_SHARE * np.abs(direction).max()
-    return falling
+    return falling, away
