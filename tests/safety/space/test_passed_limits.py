@@ -1,4 +1,4 @@
-"""Tests of `pinloop.safety.space.passed_limits`: motions with extremes in closed form."""
+"""Tests of `pinloop.safety.joint_limits`: motions with extremes in closed form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.safety.space.passed_limits import joint_limits
+from pinloop.safety.space.interval_tree import joint_limits
 from pinloop.simulation.limits import LimitPassed
 
 from .moving_bodies import chain

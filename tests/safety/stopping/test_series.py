@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 import pinloop as pl
-from pinloop.safety.stopping.series import series_of
+from pinloop.safety.stopping.export import series_of
 
 from .robots_to_stop import (
     LATE,

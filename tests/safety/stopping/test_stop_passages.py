@@ -14,7 +14,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import pinloop as pl
-from pinloop.safety.stopping.series import series_of
+from pinloop.safety.stopping.export import series_of
 
 from ... import mechanisms as m
 from ... import screw_tables as tables

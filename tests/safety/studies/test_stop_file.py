@@ -18,14 +18,14 @@ import pinloop as pl
 from pinloop.safety.standards.separation import separation
 from pinloop.safety.stopping.export import columns_of
 from pinloop.safety.studies.cases import Records, criteria
-from pinloop.safety.studies.stop_file import pack_stop, unpack_stop
+from pinloop.safety.studies.journal import pack_stop, unpack_stop
 
 from ...states import URDF
 from ..stopping.test_result_is_data import CASES
 from . import wheels
 
 cases_module = import_module("pinloop.safety.studies.cases")
-file_module = import_module("pinloop.safety.studies.stop_file")
+file_module = import_module("pinloop.safety.studies.journal")
 study_module = import_module("pinloop.safety.studies.study")
 FIELDS = ("t", "q", "v", "a", "psi", "mode")
 

@@ -18,8 +18,8 @@ import pytest
 
 import pinloop as pl
 from pinloop.safety.space.solids import Obstacle
-from pinloop.safety.studies.cases import Setup
-from pinloop.safety.studies.journal import Journal, manifest_of
+from pinloop.safety.studies.cases import Setup, manifest_of
+from pinloop.safety.studies.journal import Journal
 
 from ...states import URDF
 from . import wheels
@@ -247,7 +247,7 @@ def test_another_study_is_not_appended_to(
 def test_obstacles_of_all_kinds_can_be_told_apart(tmp_path: Path) -> None:
     import trimesh
 
-    from pinloop.safety.studies.journal import manifest_of
+    from pinloop.safety.studies.cases import manifest_of
 
     setup = wheels.study(pl.safety.Random(1)).setup
     ring = trimesh.creation.torus(1.0, 0.1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...simulation.limits import LimitPassed
 from .clearance import Approach, SelfCollisions, clearance, self_collisions
-from .passed_limits import joint_limits
+from .interval_tree import joint_limits
 from .solids import Obstacle
 from .swept import SweptVolume, swept_volume
 

@@ -19,7 +19,7 @@ from ...model.mechanism import Mechanism
 from ...simulation.limits import LimitPassed
 from ...tolerances import INTEGRATION
 from ..brakes.brakes import Brakes
-from ..space.passed_limits import joint_limits
+from ..space.interval_tree import joint_limits
 from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.plan import Category
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot, tool_of

@@ -13,7 +13,7 @@ from ...simulation.limits import LimitPassed
 from ...tables.number_format import decimals, listed, milliseconds, number, units_of
 from ..brakes.brakes import Assumption, Brakes
 from ..brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, Chain, quantity
-from ..space.passed_limits import joint_limits
+from ..space.interval_tree import joint_limits
 from .loads import explained_error
 from .result import StopResult
 

@@ -19,7 +19,7 @@ from ...tolerances import LIMIT_PASSED
 from ..brakes.brakes import Assumption, Brakes
 from ..brakes.joint_brake import Chain
 from ..space.clearance import Approach, SelfCollisions, clearance, self_collisions
-from ..space.passed_limits import joint_limits
+from ..space.interval_tree import joint_limits
 from ..space.solids import Obstacle
 from ..space.swept import SweptVolume, swept_volume
 from .history import StopHistory
@@ -144,7 +144,7 @@ class StopResult:
     def to_csv(self, path: str | Path, *, every: float | None = 1e-3) -> Path:
         """Write states, torques, tool path and energies over time, units in the names.
 
-        Torques are those at the joints, see `stopping.series.Series`.
+        Torques are those at the joints, see `stopping.export.Series`.
 
         Args:
             path: file to write.

@@ -1,4 +1,4 @@
-"""One case of a study: values to a stop, and a stop to a row of numbers."""
+"""The cases of a study: what all share, values to a stop, and a stop to a row of numbers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from functools import cached_property
 from threading import local
 from typing import Any
 
+import coal
 import numpy as np
 import pinocchio as pin
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ...assembly.assemble import assemble, consistent_velocity
@@ -22,6 +24,7 @@ from ...model.workspace import create_data
 from ...regularization.regularize import regularize
 from ...tables.number_format import units_of
 from ...units import column_name
+from ...version import __version__
 from ..brakes.brakes import Brakes
 from ..space.clearance import clearance
 from ..space.solids import Obstacle
@@ -29,8 +32,8 @@ from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.plan import Category
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot, tool_of
 from ..stopping.stop import stop_prepared
-from .space import Space, Variable, driven_joints
-from .stop_file import pack_stop, unpack_stop
+from .journal import digest, pack_stop, unpack_stop
+from .space import Sampling, Space, Variable, driven_joints
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float]
@@ -263,6 +266,76 @@ def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
         return 0.0, max([0.0, *stored])
     travel = float((moving.h[rows] * width) @ (inside @ FINE.weights))
     return travel, max([*stored, float(FINE.largest(inside[..., None]).max())])
+
+
+# -- what makes a study the same study ------------------------------------------------------------
+
+
+def manifest_of(setup: Setup, sampling: Sampling) -> dict[str, Any]:
+    """The manifest of a study: versions, digests, ranges, seed."""
+    return {
+        "pinloop": __version__,
+        "pinocchio": pin.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "robot": setup.robot.name,
+        "robot_sha256": _robot(setup.robot),
+        "brakes_sha256": digest(setup.brakes.joints, setup.brakes.chain),
+        "variables": [[item.column, item.low, item.high] for item in setup.variables],
+        "sampling": repr(sampling),
+        "category": repr(setup.category),
+        "payload": _payload(setup),
+        "gravity": setup.gravity,
+        "trigger": repr(setup.trigger),
+        "motion_sha256": _motion(setup),
+        "until": setup.until,
+        "method": repr(setup.method),
+        "standstill": repr(setup.standstill),
+        "obstacles": {item.name: _obstacle(item) for item in setup.obstacles},
+    }
+
+
+def _robot(robot: Mechanism) -> str:
+    """Kinematics, masses, limits, and what closes loops."""
+    return digest(
+        robot.model.saveToString(),
+        [(loop.name, loop.pair, loop.body_a, loop.body_b) for loop in robot.loops],
+        robot.couplings,
+        robot.actuated,
+        [(frame.name, np.array(frame.placement).tolist()) for frame in robot.model.frames],
+    )
+
+
+def _payload(setup: Setup) -> list[Any] | None:
+    load = setup.payload
+    if load is None:
+        return None
+    inertia = None if load.inertia is None else np.asarray(load.inertia, dtype=float).tolist()
+    return [float(load.mass), np.asarray(load.com, dtype=float).tolist(), inertia, load.frame]
+
+
+def _motion(setup: Setup) -> str | None:
+    motion = setup.space.motion
+    if motion is None:
+        return None
+    return digest(motion.joints, motion.t.tolist(), motion.values.tolist())
+
+
+def _obstacle(obstacle: Obstacle) -> str:
+    """Shape and place."""
+    solid = obstacle.solid
+    if isinstance(solid, coal.Box):
+        shape = solid.halfSide.tolist()
+    elif isinstance(solid, coal.Sphere):
+        shape = solid.radius
+    elif isinstance(solid, coal.BVHModelBase):
+        triangles = (solid.tri_indices(k) for k in range(solid.num_tris))
+        # A triangle of coal can be indexed, but its iteration does not end properly.
+        corners = [[triangle[k] for k in range(3)] for triangle in triangles]
+        shape = [np.asarray(solid.vertices()).tolist(), corners]
+    else:
+        shape = np.asarray(solid.points()).tolist()
+    return digest(type(solid).__name__, shape, np.array(obstacle.placement).tolist())
 
 
 # -- what is worst --------------------------------------------------------------------------------

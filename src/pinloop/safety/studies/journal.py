@@ -1,9 +1,14 @@
 """The files that a study writes while it runs: nothing done is lost or done twice.
 
-Rows are lines of a CSV file, flushed to the disk in batches. Each ends in a checksum (CRC-32) of
-what stands before it in the line, so that no changed value is taken for a result. What a kill
+**Rows** are lines of a CSV file, flushed to the disk in batches. Each ends in a checksum (CRC-32)
+of what stands before it in the line, so that no changed value is taken for a result. What a kill
 leaves of a last line is cut off on resume. A manifest beside it has everything that the numbers
 depend on, as plain data: the file of another study is not appended to.
+
+**Stops.** The file of stops has one record per stop: number of the case, length, checksum, and the
+pickled fields of its `StopResult`. What a stop shares with all others of its `Setup` (robot, drive
+train, equations) is referred to by a name. Reading makes dataclasses, named tuples and arrays of
+them, and calls nothing else that a pickle may name.
 """
 
 from __future__ import annotations
@@ -13,28 +18,24 @@ import hashlib
 import io
 import json
 import os
+import pickle
 import re
+import struct
+import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
-
-import coal
-import numpy as np
-import pinocchio as pin
-import scipy
 
 from ...boundary.csv import csv_line
 from ...boundary.files import may_replace, read_text
 from ...boundary.json import json_text, json_values, write_json
 from ...errors import PinloopError
-from ...model.mechanism import Mechanism
-from ...version import __version__
-from ..space.solids import Obstacle
-from .cases import Setup
-from .space import Sampling
-from .stop_file import StopFile
+from ..brakes.joint_brake import FrozenTable
+from ..stopping import StopResult
 
 Row = Mapping[str, float | str]
 
@@ -54,6 +55,7 @@ class Journal:
 
     def __init__(self, path: Path, names: Sequence[str], manifest: Mapping[str, Any]) -> None:
         self.path, self.names = path, list(names)
+        self._first = csv_line([*self.names, _CHECKSUM]).encode()
         self.beside = path.with_name(path.name + ".manifest.json")
         self._manifest = json_values(manifest)
         self._stops = StopFile(path, digest_of(manifest))
@@ -63,7 +65,7 @@ class Journal:
     @property
     def has_room(self) -> bool:
         """Whether all stops are kept, not only the worst."""
-        return self._stops.has_room(self._stops_end)
+        return self._stops_end < _MOST
 
     def append(self, rows: Sequence[Row], stops: Sequence[tuple[int, bytes]] = ()) -> None:
         """Add rows; they are on the disk when this returns.
@@ -114,7 +116,7 @@ class Journal:
                     "the results"
                 )
             write_json(self.beside, self._manifest, finite=False)
-            self._end = self.path.write_bytes(_line([*self.names, _CHECKSUM]))
+            self._end = self.path.write_bytes(self._first)
         except OSError as error:
             raise PinloopError(f"'{self.path}' cannot be written: {error.strerror}") from error
         return 0
@@ -126,8 +128,7 @@ class Journal:
         try:
             with self.path.open("rb") as file:
                 head = _read_head(file)
-            first = _line([*self.names, _CHECKSUM])
-            if len(head) < len(first) and first.startswith(head):
+            if len(head) < len(self._first) and self._first.startswith(head):
                 return self._begin()  # killed before its first line was written
             self._end = len(head)
             for line, _ in _records(self.path, self.names):
@@ -162,8 +163,11 @@ def read_rows(path: Path, names: Sequence[str], count: int) -> Iterator[dict[str
     """The first rows of a results file with these columns, one by one, numbers as numbers."""
     try:
         for cells in read_cells(path, names, count):
-            row = zip(names, cells, strict=True)
-            yield {name: _read(name, text) for name, text in row}
+            texts = dict(zip(names, cells, strict=True))
+            yield {
+                name: text if name in ("outcome", "reason") else float(text or "nan")
+                for name, text in texts.items()
+            }
     except ValueError as error:
         raise unreadable(path, error) from error
 
@@ -245,14 +249,9 @@ def _with_present_names(before: dict[str, Any], now: Mapping[str, Any]) -> dict[
     return before | {"variables": renamed + variables[len(present) :]}
 
 
-def _line(cells: Sequence[str]) -> bytes:
-    """Cells as a line of the file."""
-    return csv_line(cells).encode()
-
-
 def _sealed(cells: Sequence[str]) -> bytes:
     """Cells as a line of the file, with its checksum."""
-    text = _line(cells)[:-1]
+    text = csv_line(cells).encode()[:-1]
     return text + b"," + _seal(text) + b"\n"
 
 
@@ -277,12 +276,6 @@ def _shown(value: float | str) -> str:
     )
 
 
-def _read(name: str, text: str) -> float | str:
-    if name in ("outcome", "reason"):
-        return text
-    return float(text) if text else float("nan")
-
-
 def _apart(before: object, now: object) -> tuple[object, object]:
     """Where two lists of the same length differ first; else all of both."""
     if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
@@ -296,80 +289,152 @@ def _short(before: object, now: object) -> str:
     return ", not ".join(text if len(text) <= 60 else text[:57] + "..." for text in texts)
 
 
-# -- what makes a study the same study ------------------------------------------------------------
-
-
-def manifest_of(setup: Setup, sampling: Sampling) -> dict[str, Any]:
-    """The manifest of a study: versions, digests, ranges, seed."""
-    return {
-        "pinloop": __version__,
-        "pinocchio": pin.__version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "robot": setup.robot.name,
-        "robot_sha256": _robot(setup.robot),
-        "brakes_sha256": _digest(setup.brakes.joints, setup.brakes.chain),
-        "variables": [[item.column, item.low, item.high] for item in setup.variables],
-        "sampling": repr(sampling),
-        "category": repr(setup.category),
-        "payload": _payload(setup),
-        "gravity": setup.gravity,
-        "trigger": repr(setup.trigger),
-        "motion_sha256": _motion(setup),
-        "until": setup.until,
-        "method": repr(setup.method),
-        "standstill": repr(setup.standstill),
-        "obstacles": {item.name: _obstacle(item) for item in setup.obstacles},
-    }
-
-
 def digest_of(manifest: Mapping[str, Any]) -> str:
     """The digest by which files beside the results know their study."""
-    return _digest(json_text(json_values(manifest)))
+    return digest(json_text(json_values(manifest)))
 
 
-def _digest(*parts: Any) -> str:
+def digest(*parts: Any) -> str:
+    """The digest of plain values."""
     return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
 
 
-def _robot(robot: Mechanism) -> str:
-    """Kinematics, masses, limits, and what closes loops."""
-    return _digest(
-        robot.model.saveToString(),
-        [(loop.name, loop.pair, loop.body_a, loop.body_b) for loop in robot.loops],
-        robot.couplings,
-        robot.actuated,
-        [(frame.name, np.array(frame.placement).tolist()) for frame in robot.model.frames],
-    )
+# -- stops ---------------------------------------------------------------------------------------
+
+_STOPS = b"pinloop-stops-1 "
+_RECORD = struct.Struct("<QII")
+"""Number of the case, length of the stop [bytes], its CRC-32."""
+_MOST = 2**30
+"""Size of the file up to which every stop is kept [bytes]; a stop of a six-axis arm takes 6000."""
 
 
-def _payload(setup: Setup) -> list[Any] | None:
-    load = setup.payload
-    if load is None:
+class StopFile:
+    """Stops of a study on the disk.
+
+    ``results``: the CSV file of the study; ``study``: digest of what study it is; a file of another
+    one holds no stop of it.
+    """
+
+    def __init__(self, results: Path, study: str) -> None:
+        self.path = results.with_name(results.name + ".stops")
+        self._head = _STOPS + study.encode() + b"\n"
+
+    @cached_property
+    def places(self) -> dict[int, tuple[int, int, int]]:
+        """Begin and length in the file, and checksum, by number of the case."""
+        return {case: place for case, *place in self._scan()}  # type: ignore[misc]
+
+    def read(self, case: int) -> bytes | None:
+        """The packed stop of a case; None if the file does not have it as it was written."""
+        if case not in self.places:
+            return None
+        start, length, check = self.places[case]
+        with self.path.open("rb") as file:
+            file.seek(start)
+            data = file.read(length)
+        return data if zlib.crc32(data) == check else None
+
+    def begin(self) -> int:
+        """Prepare the file for `append`.
+
+        Returns:
+            Where to append: behind its last whole record, or 0 if there is none of this study.
+
+        Raises:
+            PinloopError: there is a file that pinloop did not write.
+        """
+        if not may_replace(self.path, _STOPS):
+            raise PinloopError(
+                f"'{self.path}' exists and is no file of stops; name another results file"
+            )
+        return max((start + length for _, start, length, _ in self._scan()), default=0)
+
+    def append(self, end: int, stops: Sequence[tuple[int, bytes]]) -> int:
+        """Write packed stops with the numbers of their cases.
+
+        ``end``: where the last ones end; what is behind is cut off.
+
+        Returns:
+            Where these end.
+        """
+        records = [_RECORD.pack(case, len(x), zlib.crc32(x)) + x for case, x in stops]
+        with self.path.open("r+b" if end else "wb") as file:
+            file.seek(end)
+            file.truncate()
+            file.write(b"".join(records if end else [self._head, *records]))
+            return file.tell()
+
+    def _scan(self) -> Iterator[tuple[int, int, int, int]]:
+        """Case, begin, length and checksum of each whole record."""
+        try:
+            with self.path.open("rb") as file:
+                size = file.seek(0, io.SEEK_END)
+                file.seek(0)
+                if file.read(len(self._head)) == self._head:
+                    yield from _stops_in(file, size)
+        except (OSError, ValueError):  # the latter for names that no file can have
+            return  # no stop can be had from it
+
+
+def _stops_in(file: BinaryIO, size: int) -> Iterator[tuple[int, int, int, int]]:
+    while len(record := file.read(_RECORD.size)) == _RECORD.size:
+        case, length, check = _RECORD.unpack(record)
+        start = file.tell()
+        if start + length > size:
+            return
+        yield case, start, length, check
+        file.seek(length, io.SEEK_CUR)
+
+
+# -- stops as bytes -------------------------------------------------------------------------------
+
+_NUMPY = {"_frombuffer", "_reconstruct", "dtype", "ndarray", "scalar"}
+"""What pickles of arrays and of their numbers name."""
+
+
+class _Unpacker(pickle.Unpickler):
+    def __init__(self, file: BinaryIO, shared: Mapping[str, object]) -> None:
+        super().__init__(file)
+        self._shared = shared
+
+    def persistent_load(self, name: str) -> object:
+        return self._shared[name]
+
+    def find_class(self, module: str, name: str) -> Any:
+        # Nothing is imported, and no function is called but those that make arrays.
+        value, package = getattr(sys.modules.get(module), name, None), module.split(".")[0]
+        plain = is_dataclass(value) or hasattr(value, "_fields") or value is FrozenTable
+        if package == "numpy" and name in _NUMPY:
+            return value
+        if package == "pinloop" and isinstance(value, type) and plain:
+            return value
+        raise pickle.UnpicklingError(f"{module}.{name} is no data")
+
+
+def pack_stop(stop: StopResult, shared: Mapping[str, object]) -> bytes:
+    """A stop as bytes; none if it holds something of the user's that cannot be pickled.
+
+    ``shared``: what is referred to, by name.
+    """
+    names = {id(value): name for name, value in shared.items()}
+    file = io.BytesIO()
+    packer = pickle.Pickler(file, protocol=5)
+    # Not a method: a packer that refers to itself lives on until the next collection.
+    packer.persistent_id = lambda value: names.get(id(value))  # type: ignore[method-assign]
+    try:
+        packer.dump(stop)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return b""
+    return zlib.compress(file.getvalue(), 1)
+
+
+def unpack_stop(data: bytes, shared: Mapping[str, object]) -> StopResult | None:
+    """A stop from its bytes; None if they name what is no data, such as a class of the user's.
+
+    ``data``: as of `pack_stop`; ``shared``: what they refer to, by name.
+    """
+    try:
+        stop = _Unpacker(io.BytesIO(zlib.decompress(data)), shared).load()
+    except (pickle.UnpicklingError, KeyError, ValueError, TypeError, AttributeError, zlib.error):
         return None
-    inertia = None if load.inertia is None else np.asarray(load.inertia, dtype=float).tolist()
-    return [float(load.mass), np.asarray(load.com, dtype=float).tolist(), inertia, load.frame]
-
-
-def _motion(setup: Setup) -> str | None:
-    motion = setup.space.motion
-    if motion is None:
-        return None
-    return _digest(motion.joints, motion.t.tolist(), motion.values.tolist())
-
-
-def _obstacle(obstacle: Obstacle) -> str:
-    """Shape and place."""
-    solid = obstacle.solid
-    if isinstance(solid, coal.Box):
-        shape = solid.halfSide.tolist()
-    elif isinstance(solid, coal.Sphere):
-        shape = solid.radius
-    elif isinstance(solid, coal.BVHModelBase):
-        triangles = (solid.tri_indices(k) for k in range(solid.num_tris))
-        # A triangle of coal can be indexed, but its iteration does not end properly.
-        corners = [[triangle[k] for k in range(3)] for triangle in triangles]
-        shape = [np.asarray(solid.vertices()).tolist(), corners]
-    else:
-        shape = np.asarray(solid.points()).tolist()
-    return _digest(type(solid).__name__, shape, np.array(obstacle.placement).tolist())
+    return stop if isinstance(stop, StopResult) else None

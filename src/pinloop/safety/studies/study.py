@@ -35,10 +35,9 @@ from ..brakes.brakes import Brakes
 from ..space.solids import Obstacle, checked_obstacles
 from ..stopping import Payload, StopResult, Trigger
 from ..stopping.plan import Category, as_category
-from .cases import CLEARANCE, Records, Row, Setup, WorstCase, columns
-from .journal import Journal, digest_of, manifest_of, read_rows
+from .cases import CLEARANCE, Records, Row, Setup, WorstCase, columns, manifest_of
+from .journal import Journal, StopFile, digest_of, read_rows
 from .space import Sampling, Sobol, Space
-from .stop_file import StopFile
 
 Array = NDArray[np.float64]
 

@@ -21,8 +21,7 @@ from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report
 from ...tolerances import LIMIT_PASSED
 from ...units import column_unit, shown_unit
 from ..stopping.assumptions import PLANNING_AID
-from .cases import CLEARANCE, Setup, WorstCase, joint_columns
-from .journal import manifest_of
+from .cases import CLEARANCE, Setup, WorstCase, joint_columns, manifest_of
 from .study import Study
 
 Array = NDArray[np.float64]

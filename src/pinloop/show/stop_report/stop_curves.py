@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...safety.stopping.export import Series, series_of
 from ...safety.stopping.result import StopResult
-from ...safety.stopping.series import Series, series_of
 from ...safety.stopping.travel import JointStop
 from ...simulation.trajectory import joint_positions
 from ...tables.number_format import Units, listed, units_of

@@ -35,8 +35,7 @@ from ...safety.stopping.result_document import (
     PayloadRecord,
     RobotRecord,
 )
-from ...safety.studies.cases import WorstCase
-from ...safety.studies.journal import manifest_of
+from ...safety.studies.cases import WorstCase, manifest_of
 from ...safety.studies.study import Study
 from ...safety.studies.summary import SAMPLED
 from ...tables.report import Section, render, section_blocks
