@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ...boundary.arguments import public, require_kind
 from ...boundary.values import forward
-from ...errors import BadValue, UnknownName
+from ...errors import BadValue, UnknownName, printable
 from ...model.mechanism import Mechanism, require_robot
+from ...tables.number_format import listed
 from .joint_brake import (
     CHAIN_PARAMETERS,
     JOINT_PARAMETERS,
@@ -26,6 +27,7 @@ from .joint_brake import (
     Parameter,
     Source,
     Value,
+    quantity,
 )
 from .template import guess
 
@@ -205,7 +207,9 @@ class Brakes:
             sentences += [f"joint '{name}': {sentence}" for sentence in _suspicions(brake)]
         return tuple(sentences)
 
-    def assumptions(self, robot: Mechanism | None = None) -> tuple[Assumption, ...]:
+    def assumptions(
+        self, robot: Mechanism | None = None, chain: Chain | None = None
+    ) -> tuple[Assumption, ...]:
         """Every number that a stop rests on, chain first, with its provenance.
 
         A parameter that follows from another has its value: a static torque that is not given is
@@ -214,25 +218,23 @@ class Brakes:
         Args:
             robot: gives sliding joints their units, and a rotor inertia that is not given its
                 value; without it units are those of turning joints.
+            chain: that of the stop, which a trigger may have changed; that of the brakes by
+                default.
         """
-        chain = [
-            Assumption(
-                "",
-                name,
-                getattr(self.chain, name),
-                parameter.unit,
-                self.chain.sources.get(name, "assumed"),
-                name in self.chain.sources,
-            )
-            for name, parameter in CHAIN_PARAMETERS.items()
-        ]
+        times = []
+        for name, parameter in CHAIN_PARAMETERS.items():
+            source, given = self.chain.sources.get(name, "assumed"), name in self.chain.sources
+            time = getattr(self.chain if chain is None else chain, name)
+            if time != getattr(self.chain, name):
+                source, given = "assumed", True
+            times.append(Assumption("", name, time, parameter.unit, source, given))
         rows = [
             _assumption(name, brake, key, parameter, robot)
             for name, brake in self.joints.items()
             for key, parameter in JOINT_PARAMETERS.items()
             if brake.uses(key)
         ]
-        return (*chain, *rows)
+        return (*times, *rows)
 
     def _joint(self, joint: str) -> JointBrake:
         if joint not in self.joints:
@@ -300,3 +302,81 @@ def _assumption(
     unit = parameter.unit_at(sliding=sliding, side=brake.side)
     # The place in the band is chosen, not found out: it cannot be missing.
     return Assumption(joint, key, value, unit, source, key == "band" or key in brake.sources)
+
+
+# -- assumptions in words -----------------------------------------------------------------------
+
+_CONTROLLED = ("drive_torque", "deceleration")
+"""Parameters without any effect in a stop of category 0."""
+_JOINED = "\N{NO-BREAK SPACE}"
+_MOST_VALUES = 6
+"""So many different values of a parameter are listed; of more, the range is said."""
+
+
+def assumption_lines(rows: Iterable[Assumption], category: int) -> tuple[str, ...]:
+    """Assumptions in few lines: by provenance, equal numbers together.
+
+    ``category``: number of the category; what has no effect in it is left out.
+    """
+    shown = [
+        row
+        for row in rows
+        if row.parameter != "band" and not (category == 0 and row.parameter in _CONTROLLED)
+    ]
+    joints = list(dict.fromkeys(row.joint for row in shown if row.joint))
+    lines = []
+    for heading, chosen in (
+        ("assumed", [row for row in shown if row.source == "assumed" and row.given]),
+        ("not given, default taken", [r for r in shown if r.source == "assumed" and not r.given]),
+        ("from the robot's file", [row for row in shown if row.source == "robot"]),
+        ("from a data sheet", [row for row in shown if row.source == "datasheet"]),
+        ("measured", [row for row in shown if row.source == "measured"]),
+    ):
+        lines += [f"{heading}, {line}" for line in _grouped(chosen, joints)]
+    return tuple(lines)
+
+
+def _grouped(rows: Sequence[Assumption], joints: Sequence[str]) -> Iterator[str]:
+    """Rows of one provenance: the chain, what all joints share, what differs."""
+    chain = [_said(row) for row in rows if not row.joint]
+    if chain:
+        yield f"chain: {', '.join(chain)}"
+    tables: dict[tuple[str, str], dict[str, list[Assumption]]] = {}
+    for row in rows:
+        if row.joint:
+            value, unit = _value(row)
+            tables.setdefault((row.parameter, unit), {}).setdefault(value, []).append(row)
+    common = [
+        _said(next(iter(values.values()))[0])
+        for values in tables.values()
+        if len(values) == 1 and len(next(iter(values.values()))) == len(joints)
+    ]
+    if common:
+        yield f"{'all joints' if len(joints) > 1 else printable(joints[0])}: {', '.join(common)}"
+    for (parameter, unit), values in tables.items():
+        if len(values) > 1 or len(next(iter(values.values()))) < len(joints):
+            in_unit = f"{_JOINED}[{unit.replace(' ', _JOINED)}]" if unit else ""
+            yield f"{parameter}{in_unit}: {_spread(values)}"
+
+
+def _value(row: Assumption) -> tuple[str, str]:
+    parameters = JOINT_PARAMETERS if row.joint else CHAIN_PARAMETERS
+    return quantity(row.value, row.unit, parameters[row.parameter])
+
+
+def _said(row: Assumption) -> str:
+    """Parameter, value and unit, not to be torn apart at the end of a line."""
+    return _JOINED.join((row.parameter, *" ".join(_value(row)).split()))
+
+
+def _spread(values: dict[str, list[Assumption]]) -> str:
+    """Different values of a parameter with their joints, or their range if there are many."""
+    first = {value: alike[0].value for value, alike in values.items()}
+    numbers = {value: number for value, number in first.items() if isinstance(number, float)}
+    if len(values) > _MOST_VALUES and len(numbers) == len(values):
+        low, high = min(numbers, key=numbers.__getitem__), max(numbers, key=numbers.__getitem__)
+        return f"{low} to {high} ({sum(map(len, values.values()))} joints)"
+    return ", ".join(
+        f"{value}{_JOINED}({listed(printable(row.joint) for row in alike)})"
+        for value, alike in values.items()
+    )

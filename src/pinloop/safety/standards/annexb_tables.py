@@ -11,8 +11,8 @@ from ...errors import printable
 from ...tables.number_format import Units, milliseconds, number, numbers, units_of
 from ...tables.report import Block, Cell, KeyValues, Notes, Report, Table
 from ...units import column_name
-from ..stopping.assumptions import PLANNING_AID
 from ..stopping.plan import Category1
+from ..stopping.result_document import PLANNING_AID
 from .annexb import AnnexB
 from .axisstop import AxisStop
 from .extension import Pose

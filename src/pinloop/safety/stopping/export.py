@@ -31,7 +31,6 @@ from ...units import column_name
 from ...version import __version__
 from ..brakes.brakes import Assumption, Brakes
 from ..brakes.joint_brake import Chain
-from .assumptions import PLANNING_AID
 from .loads import energies_at
 from .phase import Phase
 from .plan import Category
@@ -39,6 +38,7 @@ from .prepared_robot import Drivetrain, Payload, payload_of
 from .result import StopResult
 from .result_document import (
     FORMAT,
+    PLANNING_AID,
     BrakesRecord,
     CategoryRecord,
     ChainRecord,

@@ -40,7 +40,7 @@ from .travel import (
 
 Outcome = Literal["stopped", "does not hold", "time-out"]
 
-_ASSUMPTIONS, _EXPORT = "safety.stopping.assumptions", "safety.stopping.export"
+_TABLE, _EXPORT = "safety.stopping.stop_table", "safety.stopping.export"
 
 
 @public
@@ -104,13 +104,13 @@ class StopResult:
     @cached_property
     def assumptions(self) -> tuple[Assumption, ...]:
         """Every number of chain and brakes that the stop rests on, with its provenance."""
-        rows: tuple[Assumption, ...] = forward(_ASSUMPTIONS, "assumptions_of", self)
-        return rows
+        # The robot that stopped has rotors behind gears with losses beside its mass matrix.
+        return self.brakes.assumptions(self.history.train.robot, self.chain)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the stop or its numbers, one sentence each."""
-        sentences: tuple[str, ...] = forward(_ASSUMPTIONS, "warnings_of", self)
+        sentences: tuple[str, ...] = forward(_TABLE, "warnings_of", self)
         return sentences
 
     def table(self, *, sections: Iterable[Section] = ()) -> Report:
@@ -119,9 +119,7 @@ class StopResult:
         Args:
             sections: further parts of your own: functions of the stop that return a table.
         """
-        report: Report = forward(
-            "safety.stopping.stop_table", "stop_table", self, sections=sections
-        )
+        report: Report = forward(_TABLE, "stop_table", self, sections=sections)
         return report
 
     def as_dict(self) -> Document:

@@ -15,6 +15,11 @@ from ...boundary.marks import Check
 FORMAT: Literal["pinloop-stop-1"] = "pinloop-stop-1"
 """Version tag of the document."""
 
+PLANNING_AID = (
+    "This is a planning aid, not a safety certificate: nothing in it replaces a measurement on "
+    "the machine or the risk assessment."
+)
+
 Numbers = list[float]
 
 

@@ -20,7 +20,7 @@ from ...tables.number_format import numbers, units_of
 from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
 from ...tolerances import LIMIT_PASSED
 from ...units import column_unit, shown_unit
-from ..stopping.assumptions import PLANNING_AID
+from ..stopping.result_document import PLANNING_AID
 from .cases import CLEARANCE, Setup, WorstCase, joint_columns, manifest_of
 from .study import Study
 

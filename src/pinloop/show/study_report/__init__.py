@@ -16,7 +16,6 @@ from ...boundary.files import as_target, may_replace, write_text
 from ...boundary.json import json_schema_of, json_text, json_values
 from ...errors import BadValue
 from ...safety.space.solids import Obstacle
-from ...safety.stopping.assumptions import PLANNING_AID, assumptions_with
 from ...safety.stopping.export import (
     brakes_record,
     category_record,
@@ -27,6 +26,7 @@ from ...safety.stopping.export import (
 )
 from ...safety.stopping.prepared_robot import tool_of
 from ...safety.stopping.result_document import (
+    PLANNING_AID,
     BrakesRecord,
     CategoryRecord,
     ChainRecord,
@@ -142,7 +142,7 @@ def _page_of(
         own=own,
         ranges=ranges(setup),
         facts=facts(study),
-        provenance=provenance_of(assumptions_with(setup.brakes, setup.robot, chain), setup.brakes),
+        provenance=provenance_of(setup.brakes.assumptions(setup.robot, chain), setup.brakes),
         more=[f"{middle}of the bands."] if bands else [],
         manifest=manifest,
         viewer=viewer_script(),
@@ -245,7 +245,7 @@ def manifest_document(study: Study) -> Manifest:
         "versions": versions(),
         "robot": robot_record(setup.robot),
         "tool": tool_of(setup.robot),
-        "brakes": brakes_record(setup.brakes, assumptions_with(setup.brakes, setup.robot, chain)),
+        "brakes": brakes_record(setup.brakes, setup.brakes.assumptions(setup.robot, chain)),
         "variables": [
             {
                 "name": variable.name,
