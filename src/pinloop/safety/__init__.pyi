@@ -1,7 +1,7 @@
 from .brakes.brakes import Brakes
 from .brakes.joint_brake import Chain, JointBrake
 from .space.clearance import Approach, SelfCollisions, clearance, self_collisions
-from .space.passed_limits import joint_limits
+from .space.interval_tree import joint_limits
 from .space.solids import Obstacle
 from .space.swept import SweptVolume, swept_volume
 from .standards.annexb import AnnexB, annex_b

@@ -15,8 +15,8 @@ import pytest
 import pinloop as pl
 from pinloop.constraints.closure import Constraints
 from pinloop.safety.standards.annexb import annex_b
-from pinloop.safety.standards.extension import Extension, Finder, Point
-from pinloop.safety.standards.posture import Driven
+from pinloop.safety.standards.extension import Extension, Finder
+from pinloop.safety.standards.posture import Driven, Point
 
 from ...screw_tables import Array, joint
 from ...states import URDF, robot
@@ -120,7 +120,7 @@ def test_slopes_are_those_of_differences(name: str, axis: str) -> None:
     arm = robot(name)
     names = tuple(arm.actuated)
     point, start = np.array([0.2, 0.1, 0.15]), pl.assemble(arm)
-    driven = Driven(arm, names, axis, arm.frame_id("tool0"), point, -Z, start)
+    driven = Driven(arm, names, axis, Point("tool0", point, -Z), start)
     here = driven.values + np.linspace(0.1, 0.3, len(names))
     assert driven.go(here)
     distance, fall = driven.distance_slopes(), driven.fall_slopes()

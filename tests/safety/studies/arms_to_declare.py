@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 import pinloop as pl
-from pinloop.safety.standards.extension import Extension, Finder, Point
+from pinloop.safety.standards.extension import Extension, Finder
+from pinloop.safety.standards.posture import Point
 
 from ...screw_tables import Array, Table, joint
 from ..stopping.robots_to_stop import Y, Z, made, solid

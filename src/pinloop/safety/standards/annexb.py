@@ -1,45 +1,44 @@
 """Stopping times and distances as vendors declare them (ISO 10218-1:2011, annex B): axis by axis.
 
 One axis moves at a share of its full speed, all others stand; the robot is extended by a share of
-what it can and carries a share of its payload. Poses are found in `extension`, single stops are
-made in `axisstop`, how tables look is in `annexb_tables`.
+what it can and carries a share of its payload. Poses are found in `extension`, how tables look is
+in `annexb_tables`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from ...assembly.assemble import consistent_velocity
 from ...boundary.arguments import flat_numbers, public
 from ...boundary.csv import write_rows
 from ...boundary.files import write_text
 from ...boundary.values import forward
-from ...errors import BadValue
+from ...errors import BadValue, StopFailed
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism
+from ...simulation.limits import LimitPassed
+from ...tables.number_format import units_of
 from ...tables.report import Report
+from ...tolerances import INTEGRATION
 from ..brakes.brakes import Brakes
-from ..stopping import Payload, Standstill, StopResult
+from ..space.interval_tree import joint_limits
+from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.plan import Category, as_category
-from ..stopping.prepared_robot import PreparedRobot
+from ..stopping.prepared_robot import PreparedRobot, prepare_robot
+from ..stopping.stop import stop_prepared
 from ..studies.space import driven_joints
-from .axisstop import (
-    METHOD,
-    AxisStop,
-    Settings,
-    checked_axes,
-    checked_payload,
-    full_speed,
-    part_of,
-    point_of,
-)
-from .extension import Extension, Finder
+from .extension import Extension, Finder, Pose
+from .posture import checked_payload, payload_point
+
+Array = NDArray[np.float64]
 
 GivenPoses = Mapping[str, Mapping[float, Any]]
 """Per axis and share a configuration, or values of driven joints by name."""
@@ -47,11 +46,131 @@ GivenPoses = Mapping[str, Mapping[float, Any]]
 SHARES: Mapping[int, tuple[float, ...]] = {0: (1.0,), 1: (0.33, 0.66, 1.0), 2: (0.33, 0.66, 1.0)}
 """Shares of speed, extension and payload by number of the category (ISO 10218-1:2011, annex B)."""
 
+_METHOD = MuntheKaas("dopri5", rtol=INTEGRATION, atol=INTEGRATION)
+_SAG = 1e-3
+"""By so much a joint that rests at its limit may pass it [rad, m]."""
+_NO_LIMIT = 1e6
+"""Velocity limits above this are none [rad/s, m/s]."""
 _TABLES = "safety.standards.annexb_tables"
 _SPARE = 1.05
 """So many times the travel of the longest stop is left up to the limits."""
 _TRIALS = 4
 """A pose with room may need more room; so often it is looked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class AxisStop:
+    """The stop of one axis. Sliding axes: m for rad.
+
+    Args:
+        axis: name of the axis.
+        category: number of the category.
+        speed_share: share of the full speed.
+        payload_share: share of the payload.
+        speed: speed at the signal [rad/s], signed.
+        mass: mass of the payload [kg].
+        pose: the pose at the signal.
+        outcome: as of `StopResult`, or "failed" if the stop could not be computed to its end.
+        problem: why it failed.
+        time: from the signal until all joints are at rest for good [s].
+        distance: how far the axis gets from where it was at the signal until it is at rest for good
+            [rad]; if gravity pulls it back before its brake acts, the farthest counts.
+        reaction_time: part of the time until its brake acts, or its drive slows it down [s].
+        reaction_distance: how far it goes in that time [rad].
+        last: joint that comes to rest last.
+        passed: position limits of joints that it passes; end stops are not computed.
+    """
+
+    axis: str
+    category: int
+    speed_share: float
+    payload_share: float
+    speed: float
+    mass: float
+    pose: Pose
+    outcome: str
+    problem: str = ""
+    time: float = np.nan
+    distance: float = np.nan
+    reaction_time: float = np.nan
+    reaction_distance: float = np.nan
+    last: str = ""
+    passed: tuple[LimitPassed, ...] = ()
+
+    @property
+    def extension_share(self) -> float:
+        """Share of the largest extension that was asked for."""
+        return self.pose.share
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What all stops have in common.
+
+    ``brakes``: the brakes; ``gravity``: gravity in the robot's base [m/s^2], shape (3,); ``until``:
+    limit of the time of a stop [s]; ``method``: integrator; ``standstill``: what counts as standing
+    still.
+    """
+
+    brakes: Brakes
+    gravity: Array
+    until: float
+    method: MuntheKaas
+    standstill: Standstill
+
+    def machine(self, robot: Mechanism, payload: Payload, share: float) -> PreparedRobot:
+        """The robot with a share of a payload of the same shape, prepared."""
+        load = None
+        if payload.mass > 0:
+            whole = payload.inertia
+            inertia = None if whole is None else share * np.asarray(whole, dtype=float)
+            load = replace(payload, mass=share * payload.mass, inertia=inertia)
+        return prepare_robot(robot, self.brakes, load, self.gravity)
+
+    def stop(
+        self, machine: PreparedRobot, category: Category, q: Array, axis: str, speed: float
+    ) -> StopResult:
+        """Stop one axis while the other driven joints stand."""
+        rates = dict.fromkeys(driven_joints(machine.robot), 0.0) | {axis: speed}
+        v = consistent_velocity(machine.robot, q, rates)
+        return stop_prepared(
+            machine, Trigger(), category, q, v, self.until, self.method, self.standstill
+        )
+
+    def axis_stop(
+        self,
+        machine: PreparedRobot,
+        category: Category,
+        axis: str,
+        pose: Pose,
+        full: float,
+        shares: tuple[float, float],
+        mass: float,
+    ) -> AxisStop:
+        """Stop one axis, and keep what is declared.
+
+        ``full``: full speed of the axis [rad/s, m/s]; ``shares``: of the speed and of the payload;
+        ``mass``: of the whole payload [kg].
+        """
+        part, load = shares
+        speed = pose.direction * part * full
+        case = AxisStop(axis, category.number, part, load, speed, load * mass, pose, "failed")
+        try:
+            result = self.stop(machine, category, pose.q, axis, speed)
+        except StopFailed as error:
+            return replace(case, problem=" ".join(str(error).split()))
+        joint = result.joints[axis]
+        passed = joint_limits(result.run, tolerance=_SAG)
+        return replace(
+            case,
+            outcome=result.outcome,
+            time=result.stopping_time,
+            distance=joint.excursion,
+            reaction_time=joint.reaction_time,
+            reaction_distance=pose.direction * joint.reaction_angle,
+            last=max(result.joints.values(), key=lambda item: item.time).name,
+            passed=tuple(item for item in passed if item.kind == "position"),
+        )
 
 
 @public
@@ -100,10 +219,8 @@ class AnnexB:
 
     def again(self, stop: AxisStop) -> StopResult:
         """Compute a stop once more, with everything that belongs to it."""
-        machine = self.settings.machine(self.robot, part_of(self.payload, stop.payload_share))
-        (category,) = (
-            candidate for candidate in self.categories if candidate.number == stop.category
-        )
+        machine = self.settings.machine(self.robot, self.payload, stop.payload_share)
+        (category,) = (each for each in self.categories if each.number == stop.category)
         return self.settings.stop(machine, category, stop.pose.q, stop.axis, stop.speed)
 
     def table(self, category: int, axis: str | None = None) -> Report:
@@ -193,11 +310,11 @@ def annex_b(
     brakes = brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)
     vector = robot.gravity if gravity is None else flat_numbers(gravity, "gravity", 3)
     settings = Settings(
-        brakes.for_robot(robot), np.array(vector), until, method or METHOD, standstill
+        brakes.for_robot(robot), np.array(vector), until, method or _METHOD, standstill
     )
-    names = checked_axes(robot, settings.brakes, axes, chosen)
+    names = _checked_axes(robot, settings.brakes, axes, chosen)
     full = {
-        axis: full_speed(robot, axis, _for(names, speeds, "speeds").get(axis)) for axis in names
+        axis: _full_speed(robot, axis, _for(names, speeds, "speeds").get(axis)) for axis in names
     }
     load = checked_payload(robot, payload)
     given = _for(names, extension_poses, "extension_poses")
@@ -207,8 +324,8 @@ def annex_b(
                 f"extension_poses gives axis '{axis}' a pose for {share!r}; the shares are "
                 f"{', '.join(f'{part:g}' for part in parts)}"
             )
-    finder = Finder(robot, driven_joints(robot), point_of(load, settings.gravity))
-    machines = {part: settings.machine(robot, part_of(load, part)) for part in parts}
+    finder = Finder(robot, driven_joints(robot), payload_point(load, settings.gravity))
+    machines = {part: settings.machine(robot, load, part) for part in parts}
     extensions = {}
     for axis in names:
         heavy = [(machines[max(grid[category.number])], category) for category in chosen]
@@ -241,10 +358,9 @@ def _room(
     room = 0.0
     for _ in range(_TRIALS):
         pose = finder.extended(axis, room)
-        speed = pose.direction * full
-        travel = max(
-            settings.travel(machine, category, pose.q, axis, speed) for machine, category in heavy
-        )
+        stops = (settings.axis_stop(*one, axis, pose, full, (1.0, 1.0), 0.0) for one in heavy)
+        # What cannot be computed counts for nothing.
+        travel = float(np.nanmax([0.0, *(stop.distance for stop in stops)]))
         if travel <= room:
             break
         room = _SPARE * travel
@@ -264,15 +380,13 @@ def _shares(
 ) -> dict[int, tuple[float, ...]]:
     """Shares by number of the category, in rising order."""
     chosen: dict[int, tuple[float, ...]] = {}
-    for category in categories:
-        number = category.number
+    for number in (category.number for category in categories):
         shares = (given or {}).get(number, SHARES[number])
-        values = sorted({float(share) for share in np.atleast_1d(np.asarray(shares, dtype=float))})
-        if not values or not all(0 < value <= 1 for value in values):
+        chosen[number] = tuple(np.unique(np.asarray(shares, dtype=float)).tolist())
+        if not chosen[number] or not all(0 < share <= 1 for share in chosen[number]):
             raise BadValue(
                 f"shares of category {number} are {shares!r}; give numbers above 0 and up to 1"
             )
-        chosen[number] = tuple(values)
     return chosen
 
 
@@ -288,3 +402,48 @@ def _written(text: str, path: str | Path | None) -> str:
     if path is not None:
         write_text(path, text)
     return text
+
+
+def _checked_axes(
+    robot: Mechanism, brakes: Brakes, axes: Sequence[str] | None, categories: Sequence[Category]
+) -> tuple[str, ...]:
+    """Return the axes after checking that they are driven and have what the categories need."""
+    if robot.loops and robot.description.actuated is None:
+        raise BadValue(
+            f"the file of robot '{robot.name}' does not say which joints of its loops are driven; "
+            "list them in its loops file: actuated: [...]"
+        )
+    driven = driven_joints(robot)
+    if isinstance(axes, str):
+        axes = (axes,)
+    names = tuple(driven[:3] if axes is None else dict.fromkeys(axes))
+    if not names:
+        raise BadValue(f"robot '{robot.name}' has no driven joint whose stops could be declared")
+    braked = any(category.number < 2 for category in categories)
+    for name in names:
+        robot.coordinates(name)  # says so if there is no such joint
+        if name not in driven:
+            raise BadValue(
+                f"axis '{name}' of robot '{robot.name}' is not driven; driven are "
+                f"{', '.join(driven)}"
+            )
+        brake = brakes.joints.get(name)
+        if brake is None or (braked and brake.kind == "none"):
+            raise BadValue(
+                f"axis '{name}' of robot '{robot.name}' has no brake: nothing stops it; give it "
+                f"one in the brakes file: joints: {name}: kind: friction"
+            )
+    return names
+
+
+def _full_speed(robot: Mechanism, axis: str, given: float | None) -> float:
+    """Full speed of an axis [rad/s, m/s], given or from the robot's file."""
+    limit = robot.model.upperVelocityLimit[robot.coordinates(axis).v.start]
+    what = f"the full speed of axis '{axis}'"
+    speed = float(limit if given is None else flat_numbers(given, what, 1)[0])
+    if 0 < speed < _NO_LIMIT:
+        return speed
+    raise BadValue(
+        f"{what} of robot '{robot.name}' is {speed:g} {units_of(robot, axis).si}/s; give it, e.g. "
+        f"speeds={{'{axis}': 2.0}}"
+    )

@@ -13,8 +13,7 @@ from ...tables.report import Block, Cell, KeyValues, Notes, Report, Table
 from ...units import column_name
 from ..stopping.plan import Category1
 from ..stopping.result_document import PLANNING_AID
-from .annexb import AnnexB
-from .axisstop import AxisStop
+from .annexb import AnnexB, AxisStop
 from .extension import Pose
 
 _THIRDS = ("reaction", "braking", "total")

@@ -34,7 +34,7 @@ from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...tables.number_format import joint_value
 from ...tolerances import ALIKE, POSE_SLOPE, SAME, SHARE_MISSED
-from .posture import Driven, Lever, Place, Places, Rule
+from .posture import Driven, Lever, Place, Places, Point, Rule
 
 Array = NDArray[np.float64]
 Starts = list[tuple[Array, Place | None]]
@@ -229,19 +229,6 @@ _FLAT = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
-    """The point whose distance from an axis is the extension.
-
-    ``frame``: body or frame that carries it; ``place``: its place in this frame [m], shape (3,);
-    ``down``: direction of gravity in the world, shape (3,); zero without gravity.
-    """
-
-    frame: str
-    place: Array
-    down: Array
-
-
-@dataclass(frozen=True, eq=False)
 class Pose:
     """A pose with some extension.
 
@@ -350,13 +337,12 @@ class Finder:
 
     def _search(self, axis: str, direction: float, room: float) -> Search:
         """Search from an axis, with room in some direction."""
-        robot, point, q = self.robot, self.point, self.home
+        robot, q = self.robot, self.home
         for carrier in reversed(self._carriers(axis)):
             q = self._extended(carrier)[1].q
             if abs(self._extended(carrier)[1].lever.fall) > _FLAT:
                 break
-        frame = robot.frame_id(point.frame)
-        driven = Driven(robot, self.driven, axis, frame, point.place, point.down, q)
+        driven = Driven(robot, self.driven, axis, self.point, q)
         varied = self._varied(axis)
         if axis not in varied:
             raise BadValue(f"joint '{axis}' of robot '{robot.name}' cannot move: its limits meet")

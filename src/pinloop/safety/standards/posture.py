@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,9 +19,14 @@ from numpy.typing import NDArray
 
 from ...assembly.continuation import LoopContinuation
 from ...assembly.search import limited_coordinates, velocity_mask
+from ...boundary.arguments import flat_numbers
+from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
+from ...tables.number_format import joint_value
 from ...tolerances import FORWARD_STEP, LEAST_SQUARES, LIMIT_PASSED, PLACES_FIT, SAME
+from ..stopping import Payload
+from ..stopping.prepared_robot import tool_of
 
 Array = NDArray[np.float64]
 
@@ -40,6 +45,39 @@ class Lever(NamedTuple):
     fall: float
 
 
+@dataclass(frozen=True, eq=False)
+class Point:
+    """The point whose distance from an axis is the extension.
+
+    ``frame``: body or frame that carries it; ``place``: its place in this frame [m], shape (3,);
+    ``down``: direction of gravity in the world, shape (3,); zero without gravity.
+    """
+
+    frame: str
+    place: Array
+    down: Array
+
+
+def checked_payload(robot: Mechanism, payload: Payload | float | None) -> Payload:
+    """Return the largest payload, with its frame, after checking that it is known."""
+    if payload is None:
+        raise BadValue(
+            f"the largest payload of robot '{robot.name}' is not known: give payload=, a mass in "
+            "kg or a pl.Payload; 0 if it carries none"
+        )
+    if not isinstance(payload, Payload):
+        payload = Payload(float(flat_numbers(payload, "payload", 1)[0]))
+    load = replace(payload, frame=tool_of(robot) if payload.frame is None else payload.frame)
+    robot.frame_id(str(load.frame))  # says so if there is no such frame
+    return load
+
+
+def payload_point(payload: Payload, gravity: Array) -> Point:
+    """The centre of a payload on its frame, whose distance from an axis is the extension."""
+    place = flat_numbers(payload.com, "the centre of mass of the payload", 3)
+    return Point(str(payload.frame), place, gravity / (np.linalg.norm(gravity) or 1.0))
+
+
 class Driven:
     """A robot by the values of its driven joints; it keeps the last configuration.
 
@@ -47,28 +85,19 @@ class Driven:
         robot: the mechanism.
         joints: its driven joints, of one degree of freedom each.
         axis: the axis to which the point is seen.
-        frame: index of the frame that carries the point.
-        point: the point in this frame [m], shape (3,).
-        down: unit vector of gravity in the world, shape (3,); zero without gravity.
+        point: the point.
         q: an assembled configuration to begin with, shape (nq,).
     """
 
     def __init__(
-        self,
-        robot: Mechanism,
-        joints: tuple[str, ...],
-        axis: str,
-        frame: int,
-        point: Array,
-        down: Array,
-        q: Array,
+        self, robot: Mechanism, joints: tuple[str, ...], axis: str, point: Point, q: Array
     ) -> None:
         self.robot, self.joints, self.axis, self.q = robot, joints, axis, q.copy()
         self._model, self._data = robot.model, create_data(robot.model)
-        self._frame, self._point, self.down = frame, point, down
+        self._frame, self._point, self.down = robot.frame_id(point.frame), point.place, point.down
         self._index, self.column = robot.coordinates(axis).index, joints.index(axis)
-        self._cells = [robot.coordinates(name) for name in joints]
-        self._columns = np.array([cell.v.start for cell in self._cells])
+        self._coordinates = [robot.coordinates(name) for name in joints]
+        self._columns = np.array([at.v.start for at in self._coordinates])
         self._loops = LoopContinuation(robot, limits=False)
         self._scale = np.where(robot.is_translation, robot.length, 1.0)[self._columns]
         self._free = ~velocity_mask(robot, joints)
@@ -77,18 +106,18 @@ class Driven:
     @property
     def values(self) -> Array:
         """Values of the driven joints at the last configuration [rad, m], shape (m,)."""
-        return np.array([_value(self.q[cell.q]) for cell in self._cells])
+        return np.array([joint_value(self.robot, name, self.q) for name in self.joints])
 
     def go(self, values: Array) -> bool:
         """Move the driven joints to values [rad, m], (m,); says whether all loops could close."""
-        begin, way = self.values, values - self.values
+        begin, travel = self.values, values - self.values
         count = 1
         if not self._loops.is_free:
-            count = max(1, int(np.ceil(np.max(np.abs(way) / self._scale) / _STRIDE)))
+            count = max(1, int(np.ceil(np.max(np.abs(travel) / self._scale) / _STRIDE)))
 
         def lead(q: Array, part: float) -> Array:
-            for cell, value in zip(self._cells, begin + way * part, strict=True):
-                q[cell.q] = cell.part(value)
+            for at, value in zip(self._coordinates, begin + travel * part, strict=True):
+                q[at.q] = at.part(value)
             return q
 
         self.q, part = self._loops.follow(self.q, lead, lambda q: (self.joints,), count)
@@ -171,11 +200,6 @@ class Driven:
         screw = J[:, self._columns[self.column]]
         a = line.rotation @ (screw[3:] if np.any(screw[3:]) else screw[:3])
         return np.asarray(line.translation), np.asarray(a / np.linalg.norm(a))
-
-
-def _value(cells: Array) -> float:
-    """Coordinate of a joint with one axis, also if it is stored as cosine and sine."""
-    return float(np.arctan2(cells[1], cells[0])) if len(cells) == 2 else float(cells[0])
 
 
 # -- search -----------------------------------------------------------------------------------
