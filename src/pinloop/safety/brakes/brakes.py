@@ -29,7 +29,7 @@ from .joint_brake import (
     Value,
     quantity,
 )
-from .template import guess
+from .template import driven_joints, guess
 
 _LONG = 0.5
 """Times above it [s] are suspicious: brakes of robots need hundredths of a second."""
@@ -184,10 +184,8 @@ class Brakes:
         named = robot.description.actuated
         return tuple(
             name
-            for name in robot.actuated
-            if name in robot.joints
-            and robot.coordinates(name).nv == 1
-            and (named is not None or (name in self.joints and self.joints[name].has_motor))
+            for name in driven_joints(robot)
+            if named is not None or (name in self.joints and self.joints[name].has_motor)
         )
 
     def uncovered(self, robot: Mechanism) -> tuple[str, ...]:

@@ -54,6 +54,12 @@ def guess(robot: Mechanism) -> tuple[dict[str, JointBrake], Chain]:
     return joints, Chain(sensor=0.005, controller=0.01, drive_off=0.005)
 
 
+def driven_joints(robot: Mechanism) -> list[str]:
+    """Actuated joints of the tree with one degree of freedom: those that can have a brake."""
+    tree = set(robot.joints)
+    return [name for name in robot.actuated if name in tree and robot.coordinates(name).nv == 1]
+
+
 def worst_loads(robot: Mechanism, names: list[str], seed: int = 0) -> tuple[Array, Array]:
     """Largest gravity torques and inertias at joints over random poses.
 
@@ -100,11 +106,10 @@ def _motions(
 
 
 def _with_drive(robot: Mechanism) -> list[str]:
-    """Actuated joints that can have a brake; the others are named in a warning."""
+    """Driven joints; the others that are actuated are named in a warning."""
     closing = {loop.name for loop in robot.loops}
-    moving = [name for name in robot.actuated if name in robot.joints or name in closing]
-    names = [n for n in moving if n not in closing and robot.coordinates(n).nv == 1]
-    others = [name for name in moving if name not in names]
+    names = driven_joints(robot)
+    others = [n for n in robot.actuated if n not in names and (n in robot.joints or n in closing)]
     if not names:
         raise BadValue(
             f"robot '{robot.name}' has no actuated joint with one degree of freedom; there is "

@@ -29,12 +29,12 @@ from ...tables.number_format import units_of
 from ...tables.report import Report
 from ...tolerances import INTEGRATION
 from ..brakes.brakes import Brakes
+from ..brakes.template import driven_joints
 from ..space.interval_tree import joint_limits
 from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.plan import Category, as_category
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot
 from ..stopping.stop import stop_prepared
-from ..studies.space import driven_joints
 from .extension import Extension, Finder, Pose
 from .posture import checked_payload, payload_point
 

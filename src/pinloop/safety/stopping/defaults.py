@@ -21,6 +21,7 @@ from ...model.workspace import create_data
 from ...tables.number_format import units_of
 from ...tolerances import MOTION_SHARE, RANK, SAME
 from ..brakes.brakes import Brakes
+from ..brakes.template import driven_joints
 
 Array = NDArray[np.float64]
 
@@ -110,7 +111,7 @@ def default_velocity(
         BadValue: the robot has no joint that could move by itself.
     """
     given = dict(given or {})
-    names = [] if fraction is None else [n for n in _one_axis(robot) if n not in given]
+    names = [] if fraction is None else [n for n in driven_joints(robot) if n not in given]
     if not names and not given:
         raise BadValue(
             f"robot '{robot.name}' has no actuated joint with one degree of freedom; say which "
@@ -147,11 +148,6 @@ def _speed_words(fraction: float, limits: Mapping[str, float | None], *, others:
     if unknown:
         words.append(f"assumed for {', '.join(unknown)}: a limit of {_SPEED:g} rad/s or m/s")
     return words
-
-
-def _one_axis(robot: Mechanism) -> list[str]:
-    tree = set(robot.joints)
-    return [n for n in robot.actuated if n in tree and robot.coordinates(n).nv == 1]
 
 
 def _limit(robot: Mechanism, joint: str) -> float | None:

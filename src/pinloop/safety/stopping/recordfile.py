@@ -68,11 +68,8 @@ def read_table(path: str | Path, joints: Sequence[str] | None = None) -> RecordT
     time, columns = _columns(header, width, joints, source)
     numbers = np.array([_sample(row, width, (time, *columns), source) for row in samples])
     if len(numbers) < 2:
-        raise LoadError(
-            f"{len(numbers)} samples; a motion needs at least 2 (better 4)",
-            source=source,
-            line=header.line,
-        )
+        problem = f"{len(numbers)} samples; a motion needs at least 2 (better 4)"
+        raise LoadError(problem, source=source, line=header.line)
     late = np.flatnonzero(np.diff(numbers[:, 0]) <= 0)
     if late.size:
         k = int(late[0])
@@ -221,10 +218,7 @@ def _sample(row: TableRow, width: int, columns: Sequence[_Column], source: str) 
         number = float(cell) if _NUMBER.fullmatch(cell) else np.nan
         if not np.isfinite(number):
             what = f"{cell!r}, which is no finite number" if cell else "empty"
-            raise LoadError(
-                f"{column} is {what}; correct it or take the row out",
-                source=source,
-                line=row.line,
-            )
+            problem = f"{column} is {what}; correct it or take the row out"
+            raise LoadError(problem, source=source, line=row.line)
         numbers.append(number * column.factor)
     return numbers

@@ -26,6 +26,7 @@ from ...tables.number_format import units_of
 from ...units import column_name
 from ...version import __version__
 from ..brakes.brakes import Brakes
+from ..brakes.template import driven_joints
 from ..space.clearance import clearance
 from ..space.solids import Obstacle
 from ..stopping import Payload, Standstill, StopResult, Trigger
@@ -33,7 +34,7 @@ from ..stopping.plan import Category
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot, tool_of
 from ..stopping.stop import stop_prepared
 from .journal import digest, pack_stop, unpack_stop
-from .space import Sampling, Space, Variable, driven_joints
+from .space import Sampling, Space, Variable
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float]
@@ -185,7 +186,11 @@ CLEARANCE = "clearance_m"
 """Column of how near the robot comes to obstacles."""
 TOOL_PLACE = ("tool_x_m", "tool_y_m", "tool_z_m")
 """Columns of the place of the tool in the world at the signal."""
-
+_OF_STOP = (
+    *("stopping_time_s", "reaction_time_s", "tool_travel_m", "tool_peak_speed_m_per_s"),
+    *(*TOOL_PLACE, "kinetic_energy_J", "ledger_error"),
+)
+"""Columns of what is kept of a stop beside that of its joints."""
 
 _OF_JOINT = {
     "time": ("time", "s"),
@@ -206,9 +211,7 @@ _OF_JOINT = {
 def columns(setup: Setup) -> list[str]:
     """Names of the columns of all rows, with units."""
     names = ["case", *(variable.column for variable in setup.variables), "outcome", "reason"]
-    names += ["stopping_time_s", "reaction_time_s", "tool_travel_m", "tool_peak_speed_m_per_s"]
-    names += [*TOOL_PLACE, "kinetic_energy_J", "ledger_error"]
-    names += [CLEARANCE] if setup.obstacles else []
+    names += [*_OF_STOP, *([CLEARANCE] if setup.obstacles else [])]
     for name in setup.brakes.joints:
         names += joint_columns(setup.robot, name).values()
     return names
@@ -227,27 +230,21 @@ def joint_columns(robot: Mechanism, joint: str) -> dict[str, str]:
 
 def _numbers(stop: StopResult) -> Row:
     """Everything of a stop that a study keeps."""
-    tool = tool_of(stop.robot)
-    travel, speed = tool_way(stop, tool)
+    tool, ledger = tool_of(stop.robot), stop.ledger
     place = stop.robot.placement(stop.run.q[0], tool).translation.tolist()
-    row: Row = {
-        "outcome": stop.outcome,
-        "stopping_time_s": stop.stopping_time,
-        "reaction_time_s": stop.reaction_time,
-        "tool_travel_m": travel,
-        "tool_peak_speed_m_per_s": speed,
-        **dict(zip(TOOL_PLACE, place, strict=True)),
-        "kinetic_energy_J": stop.ledger.kinetic_before,
-        "ledger_error": stop.ledger.relative_error,
-    }
+    times = (stop.stopping_time, stop.reaction_time)
+    numbers = (*times, *tool_travel(stop, tool), *place)
+    energies = (ledger.kinetic_before, ledger.relative_error)
+    row: Row = {"outcome": stop.outcome}
+    row |= dict(zip(_OF_STOP, (*numbers, *energies), strict=True))
     for name, joint in stop.joints.items():
         for attribute, column in joint_columns(stop.robot, name).items():
             row[column] = float(getattr(joint, attribute))
     return row
 
 
-def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
-    """Length of the way of a frame's origin [m], and its largest speed [m/s].
+def tool_travel(stop: StopResult, frame: str) -> tuple[float, float]:
+    """Length of the path of a frame's origin [m], and its largest speed [m/s].
 
     The speed is followed over the dense output, on the pieces of `MovingSteps`.
     """

@@ -28,6 +28,7 @@ from ...model.mechanism import Mechanism
 from ...units import column_name
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import Chain
+from ..brakes.template import driven_joints
 from ..stopping import JointTrajectory
 
 Array = NDArray[np.float64]
@@ -214,12 +215,6 @@ class Space:
                 f"until {needed:g} s later; it goes from {motion.start:g} to {motion.end:g} s"
             )
         return variable
-
-
-def driven_joints(robot: Mechanism) -> list[str]:
-    """Driven joints of the tree with one degree of freedom."""
-    tree = set(robot.joints)
-    return [name for name in robot.actuated if name in tree and robot.coordinates(name).nv == 1]
 
 
 def _of_driven(robot: Mechanism, given: Mapping[str, Range], what: str) -> Mapping[str, Range]:

@@ -11,6 +11,7 @@ gradient to follow. A pattern search needs none and reaches faces and corners of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -163,44 +164,34 @@ def pattern_search(
     Returns:
         The largest size found, where it is, and how often it was asked for.
     """
-    search = _PatternSearch(size, np.clip(start, 0.0, 1.0), evaluations)
-    for k in range(len(search.x)):
-        for end in (0.0, 1.0):
-            search.try_coordinate(k, end)
+    x, left = np.clip(start, 0.0, 1.0), evaluations - 1
+    best = size(x)
+
+    def go(there: Array) -> bool:
+        """Go to a point if it is better."""
+        nonlocal x, best, left
+        there = np.clip(there, 0.0, 1.0)
+        if left < 1 or np.array_equal(there, x):
+            return False
+        left -= 1
+        better = (value := size(there)) > best
+        if better:
+            best, x = value, there
+        return better
+
+    def changed(k: int, value: float) -> Array:
+        return np.where(np.arange(len(x)) == k, value, x)
+
+    for k, end in product(range(len(x)), (0.0, 1.0)):
+        go(changed(k, end))
     step = _STEP
-    while step >= _SMALLEST and search.left > 0:
-        before, old = search.best, search.x
-        for k in range(len(search.x)):
-            if not search.try_coordinate(k, search.x[k] + step):
-                search.try_coordinate(k, search.x[k] - step)
-        if search.best > before:
-            search.try_point(2.0 * search.x - old)  # the same way again
+    while step >= _SMALLEST and left > 0:
+        before, old = best, x
+        for k in range(len(x)):
+            if not go(changed(k, x[k] + step)):
+                go(changed(k, x[k] - step))
+        if best > before:
+            go(2.0 * x - old)  # on in the same direction
         else:
             step /= 2.0
-    return search.best, search.x, evaluations - search.left
-
-
-class _PatternSearch:
-    """The best point so far."""
-
-    def __init__(self, size: Callable[[Array], float], x: Array, evaluations: int) -> None:
-        self._size, self.x, self.left = size, x, evaluations - 1
-        self.best = size(x)
-
-    def try_coordinate(self, k: int, value: float) -> bool:
-        """Change one coordinate if that is better."""
-        x = self.x.copy()
-        x[k] = value
-        return self.try_point(x)
-
-    def try_point(self, x: Array) -> bool:
-        """Go to a point if it is better."""
-        x = np.clip(x, 0.0, 1.0)
-        if self.left < 1 or np.array_equal(x, self.x):
-            return False
-        self.left -= 1
-        size = self._size(x)
-        if size > self.best:
-            self.best, self.x = size, x
-            return True
-        return False
+    return best, x, evaluations - left
