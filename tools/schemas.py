@@ -14,7 +14,7 @@ from pinloop.boundary.json import key_table
 from pinloop.cli import sheets as cli_documents
 from pinloop.io import loopsfile
 from pinloop.safety.brakes import file as brakefile
-from pinloop.safety.stopping import result_document as stop_document
+from pinloop.safety.stopping import result as stop_document
 from pinloop.safety.studies import studyfile
 from pinloop.scenarios import results as run_document
 from pinloop.scenarios import scenario_entries as scenario

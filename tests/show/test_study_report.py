@@ -20,7 +20,7 @@ import pinloop as pl
 from pinloop.cli import main as cli
 from pinloop.model.description import GROUND
 from pinloop.safety.space.solids import Obstacle
-from pinloop.safety.stopping.result_document import PLANNING_AID
+from pinloop.safety.stopping.result import PLANNING_AID
 from pinloop.show.plots.svg import color_of
 from pinloop.show.stop_report import make_motion
 from pinloop.show.study_report import json_schema, write_report

@@ -20,7 +20,7 @@ from .stopping.travel import JointStop, PointStop
 from .studies.cases import WorstCase
 from .studies.space import Corners, Grid, Random, Sobol, Space
 from .studies.study import Study, study
-from .studies.worst import worst_case
+from .studies.summary import worst_case
 
 __all__ = [
     "AnnexB",

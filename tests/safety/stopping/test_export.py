@@ -15,7 +15,7 @@ import pytest
 import scipy
 
 import pinloop as pl
-from pinloop.safety.stopping.result_document import json_schema
+from pinloop.safety.stopping.result import json_schema
 
 from .robots_to_stop import LATE, arm_stop, on_axis, pendulum, wheel
 from .robots_to_stop import stop as stopped

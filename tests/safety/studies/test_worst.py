@@ -12,7 +12,7 @@ import pytest
 import pinloop as pl
 from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.studies.cases import Setup, criteria
-from pinloop.safety.studies.worst import pattern_search
+from pinloop.safety.studies.summary import pattern_search
 
 from ...states import URDF
 from . import wheels

@@ -26,7 +26,7 @@ from ...tolerances import FIT_COST, FIT_SLOPE, FIT_STEP, LEAST_TORQUE
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import Source
 from ..stopping import StopResult
-from ..stopping.result_document import PLANNING_AID
+from ..stopping.result import PLANNING_AID
 from .comparison import Comparison, compare
 from .published import Measured, StoppingTable
 

@@ -35,8 +35,7 @@ from .loads import energies_at
 from .phase import Phase
 from .plan import Category
 from .prepared_robot import Drivetrain, Payload, payload_of
-from .result import StopResult
-from .result_document import (
+from .result import (
     FORMAT,
     PLANNING_AID,
     BrakesRecord,
@@ -49,6 +48,7 @@ from .result_document import (
     PayloadRecord,
     RobotRecord,
     StateRecord,
+    StopResult,
     ToolRecord,
 )
 from .stop_equations import StopEquations
@@ -226,7 +226,7 @@ def write_json(
 
 
 def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -> Document:
-    """Everything about a stop as a document, see `result_document`."""
+    """Everything about a stop as a document, see `result`."""
     load = payload_of(result.history.train.robot, result.robot)
     return {
         "format": FORMAT,

@@ -23,13 +23,18 @@ from ...integrate import FINE, MuntheKaas, Step, StepFailed
 from ...model.mechanism import Mechanism, blamed_links, blaming_links, require_robot
 from ...simulation.initial_state import consistent_start
 from ...simulation.limits import ends_seen_from, require_within
+from ...simulation.modes import ModalSystem
 from ...tolerances import INTEGRATION, PATH_DURATION, SAME
 from ..brakes.brakes import Brakes
+from .history import StopHistory
+from .loads import energy_ledger, measure_loads
 from .phase import pinned_bounds
 from .plan import Category, Plan, Trigger, as_category, make_plan
 from .prepared_robot import Drivetrain, Payload, PreparedRobot, prepare_robot
-from .result import StopResult, make_result
+from .result import Outcome, StopResult
 from .simulation import Standstill, StopSimulation, Trial
+from .stick_slip import check_holding
+from .travel import all_stand_since
 
 Array = NDArray[np.float64]
 
@@ -131,7 +136,7 @@ def stop_prepared(
     if simulation.last is None:
         raise PinloopError(reason)
     with blaming_links(machine.robot):
-        result = make_result(simulation, machine.system, stands)
+        result = _make_result(simulation, machine.system, stands)
     if reason:
         raise StopFailed(
             f"the stop of robot '{machine.robot.name}' could not be computed beyond "
@@ -139,6 +144,45 @@ def stop_prepared(
             result,
         )
     return result
+
+
+def _make_result(simulation: StopSimulation, system: ModalSystem, stands: bool) -> StopResult:
+    """The result of a simulation that has ended.
+
+    ``stands``: whether all stand.
+    """
+    equations, last = simulation.equations, simulation.last
+    assert last is not None
+    held = check_holding(equations, simulation.phases[-1], last.t, last.q, stands=stands)
+    outcome: Outcome = "stopped" if stands and held.all_held else "time-out"
+    if not held.all_held:
+        outcome = "does not hold"
+    history = simulation.history(system, outcome)
+    loads = measure_loads(history, equations, simulation.solved)
+    return StopResult(
+        robot=history.robot,
+        brakes=history.train.brakes,
+        category=history.plan.category,
+        chain=history.plan.chain,
+        run=history.run,
+        outcome=outcome,
+        stopping_time=all_stand_since(history) if stands else last.t,
+        reaction_time=_reaction_time(history),
+        holding=held,
+        loads=loads,
+        ledger=energy_ledger(history, equations, loads),
+        events=history.run.events,
+        history=history,
+    )
+
+
+def _reaction_time(history: StopHistory) -> float:
+    """From the signal until the first brake or controlled deceleration acts [s]."""
+    acting = history.train.has_brake
+    if history.plan.category.controlled or not acting.any():
+        return history.plan.chain.command
+    begin, _ = history.brake_times.engagement(history.train)
+    return float(begin[acting].min())
 
 
 def _warn_of_floating(robot: Mechanism, equations: EquationsOfMotion, q: Array) -> None:

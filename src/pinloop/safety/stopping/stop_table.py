@@ -36,8 +36,7 @@ from ..brakes.brakes import assumption_lines
 from ..space.interval_tree import joint_limits
 from .loads import explained_error
 from .prepared_robot import payload_of
-from .result import StopResult
-from .result_document import PLANNING_AID
+from .result import PLANNING_AID, StopResult
 from .travel import JointStop
 
 _AMPLE = 1000.0

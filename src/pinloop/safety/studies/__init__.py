@@ -5,7 +5,7 @@ from __future__ import annotations
 from .cases import WorstCase
 from .space import Corners, Grid, Random, Sobol, Space
 from .study import Study, study
-from .worst import worst_case
+from .summary import worst_case
 
 __all__ = [
     "Corners",

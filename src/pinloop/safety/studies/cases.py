@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import local
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...assembly.assemble import assemble, consistent_velocity
 from ...boundary.arguments import public
-from ...errors import PinloopError
+from ...errors import BadValue, PinloopError, UnknownName
 from ...integrate import FINE, MuntheKaas
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
@@ -352,6 +352,25 @@ def criteria(setup: Setup) -> dict[str, str]:
         columns[f"impulse:{name}"] = of["impulse"]
         columns[f"gear:{name}"] = of["peak_gear_torque"]
     return columns
+
+
+def known_criteria(setup: Setup, wanted: Sequence[str] | None) -> dict[str, str]:
+    """The criteria that are wanted, and their columns.
+
+    ``setup``: what all cases of a study have in common; ``wanted``: criteria; None for all.
+    """
+    known = criteria(setup)
+    if wanted is None:
+        return known
+    chosen = [wanted] if isinstance(wanted, str) else list(wanted)
+    if not chosen:
+        raise BadValue(f"no criterion is wanted; known: {', '.join(known)}")
+    for name in chosen:
+        if name == "clearance" and not setup.obstacles:
+            raise BadValue("criterion 'clearance' needs obstacles; give them to the study")
+        if name not in known:
+            raise UnknownName("criterion", name, known, setup.robot.name)
+    return {name: known[name] for name in dict.fromkeys(chosen)}
 
 
 def size_of(row: Mapping[str, float | str], column: str) -> float:

@@ -15,11 +15,10 @@ from ...safety.stopping import StopResult
 from ...safety.stopping.loads import CLOSURE
 from ...safety.stopping.prepared_robot import tool_of
 from ...safety.stopping.travel import JointStop
-from ...safety.studies.cases import Setup, WorstCase
+from ...safety.studies.cases import Setup, WorstCase, known_criteria
 from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
 from ...safety.studies.summary import beyond_text
-from ...safety.studies.worst import known_criteria
 from ...tables.number_format import Units, decimals, listed, milliseconds, number, units_of
 from ...tables.report import Block, Cell, KeyValues, Table
 from ...units import shown_unit
