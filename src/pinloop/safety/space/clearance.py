@@ -28,7 +28,7 @@ from ...errors import BadValue, UnknownName
 from ...model.workspace import create_data
 from ...simulation.trajectory import Trajectory
 from ...tolerances import DISTANCE_ERROR, SLACK, TOUCH
-from .interval_tree import IntervalTree, checked_run, limit_bending
+from .interval_tree import IntervalTree, checked_run, limit_sag
 from .solids import (
     Obstacle,
     Piece,
@@ -241,7 +241,7 @@ class _Scene:
     ) -> None:
         self.pieces = collect_pieces(run.robot, tolerance, thickness, frames).pieces
         self._tolerance, self._obstacles = tolerance, obstacles
-        self._leaves = IntervalTree(run, limit_bending(self.pieces, tolerance))
+        self._leaves = IntervalTree(run, limit_sag(self.pieces, tolerance))
         self._model, self._data = run.robot.model, create_data(run.robot.model)
         self._shapes, self._number = _geometry_model(self.pieces, tuple(obstacles))
         self._shapes_data = pin.GeometryData(self._shapes)

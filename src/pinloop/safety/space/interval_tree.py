@@ -178,14 +178,16 @@ def joint_limits(run: Trajectory, *, tolerance: float = LIMIT_PASSED) -> tuple[L
         for sign in (1.0, -1.0)
     }
     passages = []
-    seen = {(x.cell, x.side): x.level for x in ends_seen_from(joint_ends(run.robot), run.q[0])}
-    for joint, coordinate, cell, kind, side, limit in _limits(run):
+    seen = {
+        (end.cell, end.side): end.level for end in ends_seen_from(joint_ends(run.robot), run.q[0])
+    }
+    for joint, coordinate, index, kind, side, limit in _limits(run):
         stored, control = motions[kind]
         sign = 1.0 if side == "upper" else -1.0
-        level = seen.get((cell, side), limit) if kind == "position" else limit
-        if farthest[kind, sign][cell] - sign * level <= tolerance:
+        level = seen.get((index, side), limit) if kind == "position" else limit
+        if farthest[kind, sign][index] - sign * level <= tolerance:
             continue
-        over = sign * (stored[:, cell] - level), sign * (control[:, :, cell] - level)
+        over = sign * (stored[:, index] - level), sign * (control[:, :, index] - level)
         passed = _passed(run.t, steps, *over, float(tolerance))
         if passed is not None:
             passages.append(LimitPassed(joint, coordinate, kind, side, limit, *passed))
@@ -204,10 +206,10 @@ def _limits(run: Trajectory) -> Iterator[tuple[str, int, int, Kind, Side, float]
     for joint in run.robot.joints:
         at = run.robot.coordinates(joint)
         for kind, side, values in limits:
-            cells = at.q if kind == "position" else at.v
-            for coordinate, cell in enumerate(range(cells.start, cells.stop)):
-                if np.isfinite(values[cell]):
-                    yield joint, coordinate, cell, kind, side, float(values[cell])
+            places = at.q if kind == "position" else at.v
+            for coordinate, index in enumerate(range(places.start, places.stop)):
+                if np.isfinite(values[index]):
+                    yield joint, coordinate, index, kind, side, float(values[index])
 
 
 def _positions(run: Trajectory, steps: Steps) -> Array:
@@ -283,7 +285,7 @@ Criterion = Callable[[list[FrameBounds]], NDArray[np.bool_]]
 """Whether each leaf is short enough, given bounds on the frames of all joints, shape (n,)."""
 
 
-def limit_bending(pieces: Iterable[Piece], most: float) -> Criterion:
+def limit_sag(pieces: Iterable[Piece], most: float) -> Criterion:
     """The criterion that no point of a piece is farther than ``most`` [m] from its chord.
 
     With an acceleration of at most ``A``, by the leaf's parameter, that distance is ``A / 8``.

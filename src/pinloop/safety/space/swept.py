@@ -42,7 +42,7 @@ from ...model.description import GROUND
 from ...simulation.trajectory import Trajectory
 from ...tolerances import SLACK
 from .hulls import CUBE, Hull, hull_contains, inflate_hull, union_volume
-from .interval_tree import IntervalTree, checked_run, limit_bending
+from .interval_tree import IntervalTree, checked_run, limit_sag
 from .joint_motions import FrameBounds
 from .solids import Piece, RobotPieces, collect_pieces, require_length
 
@@ -50,8 +50,8 @@ trimesh = lazy_loader.load("trimesh")
 
 Array = NDArray[np.float64]
 
-_SHAPE, _BEND, _TURN, _ROOM = 1 / 4, 1 / 32, 1 / 4, 1 / 8
-"""Shares of the tolerance: round shapes, bending and turning within a leaf, room by stretching."""
+_SHAPE, _SAG, _TURN, _ROOM = 1 / 4, 1 / 32, 1 / 4, 1 / 8
+"""Shares of the tolerance: round shapes, sag and turning within a leaf, room by stretching."""
 
 
 _FORMATS = (".stl", ".ply", ".obj", ".glb")
@@ -243,17 +243,17 @@ class _Interval:
 
 def _intervals(run: Trajectory, pieces: list[Piece], tolerance: float) -> list[list[_Interval]]:
     """Per piece the intervals into which its motion is divided."""
-    bends_little = limit_bending(pieces, _BEND * tolerance)
+    sags_little = limit_sag(pieces, _SAG * tolerance)
 
     def fine(bounds: list[FrameBounds]) -> NDArray[np.bool_]:
-        good = bends_little(bounds)
+        good = sags_little(bounds)
         for piece in pieces:
             good &= bounds[piece.joint].angular_velocity * piece.diameter / 4 <= _TURN * tolerance
         return good
 
     leaves = IntervalTree(run, fine)
     bounds = leaves.from_ground
-    nodes = _nodes(bounds, pieces, _BEND * tolerance)
+    nodes = _nodes(bounds, pieces, _SAG * tolerance)
     firsts, whole = nodes[:-1], np.diff(nodes) == 1
     intervals = []
     for piece in pieces:
@@ -264,10 +264,10 @@ def _intervals(run: Trajectory, pieces: list[Piece], tolerance: float) -> list[l
         turn = np.minimum(W, chord + (2 * A + W**2) / 4)
         # On a path of the length l nothing is farther than l / 2 from a point of the chord.
         travel = np.add.reduceat(seen.point_velocity(piece.radius), firsts)
-        bend = np.where(whole, seen.point_acceleration(piece.radius)[firsts] / 8, travel / 2)
+        sag = np.where(whole, seen.point_acceleration(piece.radius)[firsts] / 8, travel / 2)
         path = _Path(
             leaves.points(piece.joint, piece.points, nodes=nodes),
-            bend,
+            sag,
             np.add.reduceat(turn, firsts) * piece.diameter,
         )
         intervals.append(path.divide(tolerance * (1 - _ROOM) - piece.excess))
@@ -289,17 +289,17 @@ def _nodes(bounds: list[FrameBounds], pieces: list[Piece], longest: float) -> ND
 class _Path:
     """Corners of a piece at the nodes, to be divided into intervals.
 
-    ``corners``: at the nodes [m], shape (n + 1, m, 3); ``bend``: how far a point may leave its
+    ``corners``: at the nodes [m], shape (n + 1, m, 3); ``sag``: how far a point may leave its
     chord in each leaf [m], shape (n,); ``turn``: how much the difference of two points may turn in
     each leaf [m], shape (n,).
     """
 
-    def __init__(self, corners: Array, bend: Array, turn: Array) -> None:
+    def __init__(self, corners: Array, sag: Array, turn: Array) -> None:
         # Nodes last: operations on all of them at once then run along the memory.
         self._x = np.ascontiguousarray(corners.transpose(2, 1, 0))
-        self._bend, self._turn = bend, turn
+        self._sag, self._turn = sag, turn
         step = np.sqrt(_largest_square(np.diff(self._x, axis=2)))
-        self._travel = np.concatenate([[0.0], np.cumsum(step + 8 * bend)])
+        self._travel = np.concatenate([[0.0], np.cumsum(step + 8 * sag)])
 
     def divide(self, budget: float) -> list[_Interval]:
         """Intervals, as long as their excess allows, from the first node to the last one."""
@@ -324,12 +324,12 @@ class _Path:
 
     def _interval(self, i: int, j: int) -> _Interval:
         """The interval from node i to node j (see the module's docstring)."""
-        x, bend = self._x[:, :, i : j + 1], self._bend[i:j]
+        x, sag = self._x[:, :, i : j + 1], self._sag[i:j]
         travel = self._travel[i : j + 1] - self._travel[i]
         s = travel / travel[-1] if travel[-1] > 0 else np.zeros(len(travel))
         since = x - x[:, :, :1]
         off = since - since[:, :, -1:] * s
-        room = float(np.sqrt(np.max(_largest_square(off))) + bend.max())
+        room = float(np.sqrt(np.max(_largest_square(off))) + sag.max())
         turned = _spread(since)[:-1] + _spread(since[:, :, -1:] - since)[1:]
         nearest_half = np.clip(0.5, s[:-1], s[1:])
         weight = nearest_half * (1 - nearest_half)

@@ -28,7 +28,7 @@ from ...model.description import GROUND
 from ...simulation.trajectory import Trajectory
 from ...tolerances import NO_ADVANCE, SPOT, TINY
 from ..space.clearance import Approach, clearance
-from ..space.interval_tree import IntervalTree, limit_bending
+from ..space.interval_tree import IntervalTree, limit_sag
 from ..space.joint_motions import JointMotions, compute_joint_motions
 from ..space.solids import Obstacle, Piece, RobotPieces, collect_pieces
 from ..stopping import StopResult
@@ -160,7 +160,7 @@ def _advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Larges
 
     ``direction``: unit vector towards the person, shape (3,); None for any horizontal direction.
     """
-    leaves = IntervalTree(run, limit_bending(shapes.pieces, shapes.tolerance / 2))
+    leaves = IntervalTree(run, limit_sag(shapes.pieces, shapes.tolerance / 2))
 
     def most(piece: Piece) -> float:
         points = leaves.points(piece.joint, piece.points)

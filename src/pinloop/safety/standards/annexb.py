@@ -283,7 +283,7 @@ def annex_b(
     each; from the signal until all joints are at rest. One axis moves, downwards where it can, and
     the other driven joints stand. What extension is, and which poses have it, is told in
     `standards.extension` and below the tables. Each axis has room up to the limits of all joints,
-    1.05 times the way of its longest stop, if any pose has so much.
+    1.05 times the travel of its longest stop, if any pose has so much.
 
     Args:
         robot: the mechanism.

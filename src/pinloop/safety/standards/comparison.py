@@ -55,8 +55,8 @@ class Compared:
     @property
     def shape(self) -> float | None:
         """Computed ``d / (v0 t)``: at least 1/2 for a delay and a constant deceleration."""
-        way = abs(self.speed) * self.time
-        return self.angle / way if way > 0.0 else None
+        at_speed = abs(self.speed) * self.time
+        return self.angle / at_speed if at_speed > 0.0 else None
 
     @property
     def published_shape(self) -> float | None:

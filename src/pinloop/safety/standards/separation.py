@@ -153,7 +153,7 @@ def separation(
 
     The distance is that of one stop. Of several stops, or of the cases of a study, it is the
     largest one, computed for each by itself, and all terms are those of that stop: the longest
-    time and the longest way of different stops are not added.
+    time and the longest path of different stops are not added.
 
     Args:
         stop: a stop, several, or a `Study`: the largest distance counts. Robots must stand and be

@@ -119,8 +119,8 @@ def default_velocity(
         )
     part = 1.0 if fraction is None else fraction
     limits = {name: _limit(robot, name) for name in names}
-    ways = _directions(robot, q, names)
-    rates = {name: part * ways[name] * (limits[name] or _SPEED) for name in names}
+    directions = _directions(robot, q, names)
+    rates = {name: part * directions[name] * (limits[name] or _SPEED) for name in names}
     words = [f"{name} at {_written(robot, name, rate, '/s')}" for name, rate in given.items()]
     if names:
         words += _speed_words(part, limits, others=bool(given))

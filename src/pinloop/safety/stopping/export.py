@@ -142,13 +142,13 @@ def _torques(equations: StopEquations, t: float, q: Array, v: Array) -> Array:
     """All torques together, and those of brakes, friction and drives, shape (4, nv)."""
     train, phase = equations.train, equations.phase
     sliding, solved = phase.sliding, equations.solve(t, q, v)
-    engaged, way = sliding.engaged(t), sliding.direction
-    brake = -way * engaged * (train.motor_brake[0] + train.joint_brake[0])
-    friction = train.viscous(v) - way * train.friction(v)
+    engaged, direction = sliding.engaged(t), sliding.direction
+    brake = -direction * engaged * (train.motor_brake[0] + train.joint_brake[0])
+    friction = train.viscous(v) - direction * train.friction(v)
     drive = train.dragged(sliding) + train.shorted(v, sliding)
     follow, stuck = phase.follow, phase.stuck & ~phase.follow
     if follow.any():
-        before = train.before_gear(solved.gear_output + solved.holding_torque, way)
+        before = train.before_gear(solved.gear_output + solved.holding_torque, direction)
         drive = np.where(follow, train.driven(t, sliding, before, solved.a), drive)
     if stuck.any():
         parts = _shares(train, phase, t) * solved.holding_torque

@@ -71,11 +71,11 @@ class Follower:
         """
         robot, home = self._robot, self._home
         goal = robot.configuration(values, home)
-        way = robot.difference(home, goal)
-        count = int(np.ceil(np.abs(way / self._problem.column_scale).max(initial=0.0) / STRIDE))
+        travel = robot.difference(home, goal)
+        count = int(np.ceil(np.abs(travel / self._problem.column_scale).max(initial=0.0) / STRIDE))
 
         def lead(q: Array, part: float) -> Array:
-            return self._led(q, goal if part == 1.0 else robot.integrate(home, part * way))
+            return self._led(q, goal if part == 1.0 else robot.integrate(home, part * travel))
 
         q, part = self._loops.follow(home, lead, self._choices, max(1, count))
         return q if part == 1.0 else self._assembled(home, values, time)

@@ -141,7 +141,7 @@ class MovingSteps:
         start: when each starts [s], shape (k,).
         h: how long each takes [s], shape (k,).
         q: configuration at which each starts, shape (k, nq).
-        p: coefficients of the way in each, shape (5, k, nv); of joints that are no vector space
+        p: coefficients of the path in each, shape (5, k, nv); of joints that are no vector space
             only nearly right.
         turns: mask of the coordinates that are angles, shape (nv,).
         dense: the steps, with what they know of curved joints; None if no joint is curved.
@@ -158,8 +158,8 @@ class MovingSteps:
     @cached_property
     def pieces(self) -> Pieces:
         """The steps, cut so short that all joints together turn by little in each piece."""
-        ways = np.abs(self.p).sum(axis=0)  # a bound, to and fro
-        counts = np.maximum(np.ceil(ways[:, self.turns].sum(axis=1) / TURN), 1.0).astype(np.intp)
+        paths = np.abs(self.p).sum(axis=0)  # a bound, to and fro
+        counts = np.maximum(np.ceil(paths[:, self.turns].sum(axis=1) / TURN), 1.0).astype(np.intp)
         rows = np.repeat(np.arange(len(counts)), counts)
         place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         return Pieces(rows, place / counts[rows], 1.0 / counts[rows])

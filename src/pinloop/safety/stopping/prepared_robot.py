@@ -222,15 +222,15 @@ class Drivetrain:
 
     def sliding_torques(self, sliding: Sliding) -> SlidingTorques:
         """The torques of everything that slides, as long as that stays so."""
-        way = sliding.direction
-        brakes = -way * self._sliding_brakes
-        others = np.array([-way * self._coulomb, self.dragged(sliding)])
+        direction = sliding.direction
+        brakes = -direction * self._sliding_brakes
+        others = np.array([-direction * self._coulomb, self.dragged(sliding)])
         return SlidingTorques(
             start=float(np.asarray(sliding.start)),
             rest=sliding.ramp * brakes + others,
             rate=sliding.slope * brakes if sliding.slope.any() else None,
             viscous=np.array([self._viscous, self._short * sliding.shorted]),
-            extra=way * self._extra if self._stribeck else None,
+            extra=direction * self._extra if self._stribeck else None,
             shape=self._shape,
         )
 
@@ -366,8 +366,8 @@ def payload_of(before: Mechanism, after: Mechanism) -> Payload | None:
     frame, placement, tool = mount.parent, mount.frame_parent, tool_of(after)
     model, carrier, end = after.model, after.frame_id(mount.parent), after.frame_id(tool)
     if model.frames[end].parentJoint == model.frames[carrier].parentJoint:
-        seat = model.frames[end].placement.actInv(model.frames[carrier].placement)
-        frame, placement = tool, seat * placement
+        mount_placement = model.frames[end].placement.actInv(model.frames[carrier].placement)
+        frame, placement = tool, mount_placement * placement
     turn = np.asarray(placement.rotation)
     return Payload(
         body.mass,

@@ -168,7 +168,7 @@ class JointTrajectory:
         slack = 16 * float(np.spacing(max(abs(start), abs(end))))
         if start - slack <= time <= end + slack:
             return min(max(time, start), end)
-        way = (
+        way_out = (
             "the robot goes on as recorded until it is told to brake, so let the signal come "
             "earlier, or record for longer"
             if time > end
@@ -176,7 +176,7 @@ class JointTrajectory:
         )
         raise BadValue(
             f"t = {time:.9g} s lies outside the recorded motion, which runs from {start:.9g} s to "
-            f"{end:.9g} s; {way}"
+            f"{end:.9g} s; {way_out}"
         )
 
     # -- the motion of a robot --------------------------------------------------------------
@@ -258,8 +258,8 @@ class JointTrajectory:
 
         The second derivative of a cubic spline is linear between samples.
         """
-        bends = self._spline(self.t, 2)
-        before, after = bends[:-1], bends[1:]
+        accelerations = self._spline(self.t, 2)
+        before, after = accelerations[:-1], accelerations[1:]
         turns = before * after < 0
         with np.errstate(divide="ignore", invalid="ignore"):
             zeros = self.t[:-1, None] + np.diff(self.t)[:, None] * before / (before - after)
@@ -279,9 +279,9 @@ class JointTrajectory:
         )
         times = np.append(self.t[self.t < last], last)
         steps = np.abs(np.diff(self._spline(times) / scale, axis=0)).max(axis=1, initial=0.0)
-        way = np.concatenate([[0.0], np.cumsum(steps)])
-        count = int(np.ceil(way[-1] / STRIDE))
-        inner = np.interp(np.arange(1, count) * STRIDE, way, times)
+        travel = np.concatenate([[0.0], np.cumsum(steps)])
+        count = int(np.ceil(travel[-1] / STRIDE))
+        inner = np.interp(np.arange(1, count) * STRIDE, travel, times)
         return np.unique(np.concatenate([[self.start], inner, [last]]))
 
     def check(self, robot: Mechanism) -> None:
@@ -305,14 +305,14 @@ class JointTrajectory:
         absent = [n for n in robot.actuated if n in tree and n not in self.joints]
         if absent:
             listed = ", ".join(map(repr, absent))
-            way = (
+            way_out = (
                 "record them"
                 if robot.description.actuated is not None
                 else "record them, or say in the robot's file which joints are actuated"
             )
             raise BadValue(
                 f"the motion does not have the actuated joints {listed} of robot '{robot.name}'; "
-                f"{way}"
+                f"{way_out}"
             )
 
     def _column(self, robot: Mechanism, name: str) -> int:

@@ -157,7 +157,7 @@ class StopResult:
         return file
 
     def plot(self, joints: str | Iterable[str] | None = None) -> Any:
-        """Draw ways, velocities, torques and energy of all joints or of those named."""
+        """Draw positions, velocities, torques and energy of all joints or of those named."""
         return forward("show.stop_report.stop_curves", "plot_stop", self, joints)
 
     def save_html(
@@ -181,7 +181,7 @@ class StopResult:
         return tool_of(self.robot)
 
     def point(self, frame: str | None = None, *, every: float = 1e-3) -> PointStop:
-        """The way of the origin of a frame or body.
+        """The path of the origin of a frame or body.
 
         Args:
             frame: body or frame; the tool by default.

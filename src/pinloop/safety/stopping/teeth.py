@@ -99,8 +99,8 @@ class Teeth:
                 watched.append(Watched(column, q_index, -1.0, upper, name))
         for end in self.ends:
             if not stuck[end.column]:
-                way, level = float(-end.sign), end.level
-                watched.append(Watched(end.column, end.cell, way, level, _named(end)))
+                sign = float(-end.sign)
+                watched.append(Watched(end.column, end.cell, sign, end.level, _named(end)))
         return watched
 
     def _gap(self, column: int, q: Array, v: Array) -> tuple[float, float]:

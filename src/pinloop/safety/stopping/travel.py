@@ -39,7 +39,7 @@ class JointStop:
         braking_time: from then until it is at rest for good [s].
         reaction_angle: how far it moves in the reaction time [rad], signed.
         braking_angle: how far it moves from then to the end [rad], signed.
-        travel: length of the way, to and fro [rad].
+        travel: length of the path, to and fro [rad].
         excursion: largest distance from where it was at the signal [rad].
         beyond_limit: how far it gets beyond a limit of its position at most [rad]; no end stop
             holds it there.
@@ -161,7 +161,7 @@ class JointTravel:
     Args:
         history: the stop.
         places: how far each coordinate has come at the stored states, shape (k, nv).
-        length: way to and fro, shape (nv,).
+        length: of the path to and fro, shape (nv,).
         lowest: farthest place below the start, shape (nv,); not above 0.
         highest: farthest place above the start, shape (nv,); not below 0.
         since: since when each stands for good [s], shape (nv,); NaN if it does not.
@@ -262,7 +262,7 @@ def _turning_point(history: StopHistory, k: int, column: int) -> float:
 @public
 @dataclass(frozen=True, eq=False)
 class PointStop:
-    """The way of a point of the robot.
+    """The path of a point of the robot.
 
     Args:
         frame: the frame whose origin it is.
@@ -285,17 +285,17 @@ class PointStop:
 
     @property
     def length(self) -> float:
-        """Length of the way [m]."""
+        """Length of the path [m]."""
         return _length(self.path)
 
     @property
     def reaction_length(self) -> float:
-        """Length of the way in the reaction time [m]."""
+        """Length of the path in the reaction time [m]."""
         return _length(self.path[: self.reaction + 1])
 
     @property
     def braking_length(self) -> float:
-        """Length of the way after the reaction time [m]."""
+        """Length of the path after the reaction time [m]."""
         return _length(self.path[self.reaction :])
 
     @property
@@ -305,7 +305,7 @@ class PointStop:
 
 
 def point_stop(run: Trajectory, frame: str, reaction_time: float, every: float) -> PointStop:
-    """The way of the origin of a frame or body.
+    """The path of the origin of a frame or body.
 
     ``reaction_time``: [s]; its end is one of the times, unless the motion ends before. ``every``:
     interval between its places [s].
