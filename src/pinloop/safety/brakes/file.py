@@ -240,14 +240,11 @@ a # is not given: it shows the default. 'defaults:' beside 'joints:' holds for e
 Parameters, with units on turning | sliding joints, and defaults:
 """
     legend = [
-        f"  {name:<17} {parameter.meaning} [{_units(parameter)}]; {_default(parameter)}"
+        f"  {name:<17} {parameter.meaning} [{_units(parameter)}]; {_scalar(parameter.default)}"
+        + (f": {parameter.otherwise}" if parameter.otherwise else "")
         for name, parameter in {**CHAIN_PARAMETERS, **JOINT_PARAMETERS}.items()
     ]
     return [f"# {line}".rstrip() for line in [*text.splitlines(), *legend]] + [""]
-
-
-def _default(parameter: Parameter) -> str:
-    return _scalar(parameter.default) + (f": {parameter.otherwise}" if parameter.otherwise else "")
 
 
 def _block_lines(

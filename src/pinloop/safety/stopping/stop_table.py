@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
 
 from ...errors import printable
+from ...model.mechanism import Mechanism
 from ...simulation.limits import LimitPassed
 from ...tables.number_format import (
     Units,
@@ -44,6 +45,7 @@ _AMPLE = 1000.0
 _DETOUR = 0.005
 """A path to and fro is told apart from the angle if it is longer by this part."""
 _THIRDS = ("reaction", "braking", "total")
+_STATES: Mapping[str, Mark] = {"held": "", "free": "caution", "moving": "bad"}
 
 
 def stop_table(
@@ -207,7 +209,8 @@ def _loads(result: StopResult, joints: Sequence[JointStop], units: Units, which:
         parts.append(_Columns((f"impulse [{units.torque} s]",), lambda j: (j.impulse,)))
     rows = _rows(joints, parts)
     for row, joint in zip(rows, joints, strict=True):
-        row += [_gear(joint), str(joint.slips), _margin(joint), _state(joint)]
+        state = Cell(joint.state, _STATES[joint.state])
+        row += [_gear(joint), str(joint.slips), _margin(joint), state]
     headings = ("<joint", *chain.from_iterable(part.headings for part in parts))
     ends = ("gear | utilisation [%]", "slips", "holding | margin", "<holding | state")
     return Table.of(f"Joints{which}: loads and holding", (*headings, *ends), rows)
@@ -226,11 +229,6 @@ def _margin(joint: JointStop) -> Cell:
     if joint.margin > _AMPLE:
         return Cell(f">{_AMPLE:g}")
     return Cell(number(joint.margin, 2), "bad" if joint.margin < 1 else "")
-
-
-def _state(joint: JointStop) -> Cell:
-    marks: dict[str, Mark] = {"held": "", "free": "caution", "moving": "bad"}
-    return Cell(joint.state, marks[joint.state])
 
 
 # -- tool and energy ----------------------------------------------------------------------------
@@ -339,11 +337,10 @@ def _still_spinning(result: StopResult) -> Iterator[str]:
 def _limits_passed(result: StopResult) -> Iterator[str]:
     # An end stop that is hit comes before a speed that is passed.
     for passed in sorted(joint_limits(result.run), key=lambda limit: limit.kind == "velocity"):
-        yield _limit_sentence(result, passed)
+        yield _limit_sentence(result.robot, passed)
 
 
-def _limit_sentence(result: StopResult, passed: LimitPassed) -> str:
-    robot = result.robot
+def _limit_sentence(robot: Mechanism, passed: LimitPassed) -> str:
     units = units_of(robot, passed.joint)
     unit = units.shown + ("/s" if passed.kind == "velocity" else "")
     values = [units.factor * value for value in (passed.limit, passed.by)]

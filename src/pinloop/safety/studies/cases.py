@@ -270,6 +270,7 @@ def tool_travel(stop: StopResult, frame: str) -> tuple[float, float]:
 
 def manifest_of(setup: Setup, sampling: Sampling) -> dict[str, Any]:
     """The manifest of a study: versions, digests, ranges, seed."""
+    load, motion = setup.payload, setup.space.motion
     return {
         "pinloop": __version__,
         "pinocchio": pin.__version__,
@@ -281,10 +282,17 @@ def manifest_of(setup: Setup, sampling: Sampling) -> dict[str, Any]:
         "variables": [[item.column, item.low, item.high] for item in setup.variables],
         "sampling": repr(sampling),
         "category": repr(setup.category),
-        "payload": _payload(setup),
+        "payload": load
+        and [
+            float(load.mass),
+            np.asarray(load.com, dtype=float).tolist(),
+            None if load.inertia is None else np.asarray(load.inertia, dtype=float).tolist(),
+            load.frame,
+        ],
         "gravity": setup.gravity,
         "trigger": repr(setup.trigger),
-        "motion_sha256": _motion(setup),
+        "motion_sha256": motion
+        and digest(motion.joints, motion.t.tolist(), motion.values.tolist()),
         "until": setup.until,
         "method": repr(setup.method),
         "standstill": repr(setup.standstill),
@@ -301,21 +309,6 @@ def _robot(robot: Mechanism) -> str:
         robot.actuated,
         [(frame.name, np.array(frame.placement).tolist()) for frame in robot.model.frames],
     )
-
-
-def _payload(setup: Setup) -> list[Any] | None:
-    load = setup.payload
-    if load is None:
-        return None
-    inertia = None if load.inertia is None else np.asarray(load.inertia, dtype=float).tolist()
-    return [float(load.mass), np.asarray(load.com, dtype=float).tolist(), inertia, load.frame]
-
-
-def _motion(setup: Setup) -> str | None:
-    motion = setup.space.motion
-    if motion is None:
-        return None
-    return digest(motion.joints, motion.t.tolist(), motion.values.tolist())
 
 
 def _obstacle(obstacle: Obstacle) -> str:

@@ -152,10 +152,10 @@ class Journal:
         before = _with_present_names(before, self._manifest) if isinstance(before, dict) else {}
         for key in dict.fromkeys([*self._manifest, *before]):
             if before.get(key) != self._manifest.get(key):
+                what = _difference(before.get(key), self._manifest.get(key))
                 raise PinloopError(
-                    f"'{self.path}' holds another study: its {key} is "
-                    f"{_short(*_apart(before.get(key), self._manifest.get(key)))}; give another "
-                    "file for the results"
+                    f"'{self.path}' holds another study: its {key} is {what}; give another file "
+                    "for the results"
                 )
 
 
@@ -276,15 +276,10 @@ def _shown(value: float | str) -> str:
     )
 
 
-def _apart(before: object, now: object) -> tuple[object, object]:
-    """Where two lists of the same length differ first; else all of both."""
+def _difference(before: object, now: object) -> str:
+    """Two values, cut where they are long; of lists of the same length where they differ first."""
     if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        return next((a, b) for a, b in zip(before, now, strict=True) if a != b)
-    return before, now
-
-
-def _short(before: object, now: object) -> str:
-    """Both values, cut where they are long."""
+        before, now = next((a, b) for a, b in zip(before, now, strict=True) if a != b)
     texts = (json_text(value, indent=None, finite=False) for value in (before, now))
     return ", not ".join(text if len(text) <= 60 else text[:57] + "..." for text in texts)
 
