@@ -7,7 +7,6 @@ docs/brakes.md, and every number carries a note that says how it was found.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from ...assembly.search import null_space, scaled_jacobian
 from ...constraints.closure import Constraints
 from ...errors import BadValue, LoopNotClosed, PinloopWarning
 from ...linalg.saddle import from_upper
+from ...model.description import Drive
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...tolerances import ARMATURE, NO_LOAD, RANK
@@ -48,7 +48,7 @@ def guess(robot: Mechanism) -> tuple[dict[str, JointBrake], Chain]:
     names = _with_drive(robot)
     gravity, inertia = worst_loads(robot, names)
     joints = {
-        name: _Guess(robot, name, float(gravity[k]), float(inertia[k])).brake()
+        name: _guess_brake(robot, name, float(gravity[k]), float(inertia[k]))
         for k, name in enumerate(names)
     }
     return joints, Chain(sensor=0.005, controller=0.01, drive_off=0.005)
@@ -158,109 +158,88 @@ def _scattered(robot: Mechanism, names: list[str], start: Array, rng: np.random.
     return robot.configuration(values, start)
 
 
-def _rounded(value: float) -> float:
-    """Four digits: more would pretend to be known."""
-    return float(f"{value:.4g}")
+Guessed = dict[str, tuple[Value, Source, str]]
+"""Numbers of a joint, where they come from, and remarks."""
 
 
-@dataclass
-class _Guess:
-    """The guess for one joint, number by number.
+def _guess_brake(robot: Mechanism, name: str, gravity: float, inertia: float) -> JointBrake:
+    """The brake of a joint, number by number.
 
-    Args:
-        robot: the mechanism.
-        name: name of the joint.
-        gravity: largest torque of gravity [N m, N].
-        inertia: largest inertia at the joint [kg m^2, kg].
+    ``gravity``: largest torque of gravity [N m, N]; ``inertia``: largest inertia at the joint [kg
+    m^2, kg].
     """
+    row, model = robot.coordinates(name).v.start, robot.model
+    sliding = bool(robot.is_translation[row])
+    ratio, guessed = _gear(robot.drives.get(name), float(model.armature[row]))
+    limit = float(model.upperVelocityLimit[row])
+    known = bool(np.isfinite(limit) and limit > 0)
+    speed = limit if known else _SPEED[sliding]
+    of, unit = "speed limit" if known else "assumed speed", "m/s" if sliding else "rad/s"
+    note = f"{of} {speed:.4g} {unit} / {_STOP_TIME:g} s"
+    rate, effort = speed / _STOP_TIME, float(model.upperEffortLimit[row])
+    guessed["deceleration"] = rate, "assumed", note
+    guessed |= _torques(effort, gravity, inertia, rate, ratio, sliding)
+    guessed |= {"tolerance": (0.2, "assumed", ""), "delay": (0.03, "assumed", "")}
+    guessed["rise"] = 0.02, "assumed", ""
+    for key, losses in (("coulomb", model.upperDryFrictionLimit), ("viscous", model.damping)):
+        origin: tuple[Source, str] = ("assumed", "the robot's file gives none")
+        guessed[key] = float(losses[row]), *(("robot", "") if losses[row] > 0 else origin)
+    values: dict[str, Any] = {key: _rounded(*entry[:2]) for key, entry in guessed.items()}
+    sources = {key: source for key, (_, source, _) in guessed.items()}
+    notes = {key: note for key, (*_, note) in guessed.items() if note}
+    return JointBrake(**values, sources=sources, notes=notes)
 
-    robot: Mechanism
-    name: str
-    gravity: float
-    inertia: float
-    _values: dict[str, Value] = field(default_factory=dict, init=False)
-    _sources: dict[str, Source] = field(default_factory=dict, init=False)
-    _notes: dict[str, str] = field(default_factory=dict, init=False)
 
-    def brake(self) -> JointBrake:
-        """The brake with provenance and notes."""
-        row = self.robot.coordinates(self.name).v.start
-        model = self.robot.model
-        sliding = bool(self.robot.is_translation[row])
-        ratio = self._gear(float(model.armature[row]))
-        speed = self._deceleration(float(model.upperVelocityLimit[row]), sliding)
-        self._torques(float(model.upperEffortLimit[row]), ratio, speed / _STOP_TIME, sliding)
-        self._set("tolerance", 0.2, "assumed")
-        self._set("delay", 0.03, "assumed")
-        self._set("rise", 0.02, "assumed")
-        for key, losses in (("coulomb", model.upperDryFrictionLimit), ("viscous", model.damping)):
-            given = losses[row] > 0
-            self._set(
-                key,
-                float(losses[row]),
-                "robot" if given else "assumed",
-                "" if given else "the robot's file gives none",
-            )
-        values: dict[str, Any] = self._values
-        return JointBrake(**values, sources=self._sources, notes=self._notes)
+def _rounded(value: Value, source: Source = "assumed") -> Value:
+    """What is assumed with four digits: more would pretend to be known."""
+    return float(f"{value:.4g}") if isinstance(value, float) and source == "assumed" else value
 
-    def _set(self, key: str, value: Value, source: Source, note: str = "") -> None:
-        if isinstance(value, float) and source == "assumed":
-            value = _rounded(value)
-        self._values[key], self._sources[key] = value, source
-        if note:
-            self._notes[key] = note
 
-    def _gear(self, armature: float) -> float:
-        """Gear and rotor; returns the gear ratio."""
-        drive = self.robot.drives.get(self.name)
-        self._set("kind", "friction", "assumed")
-        if drive is None:
-            self._set("side", "joint", "assumed", "no gear is known; torques are the joint's")
-            self._set("gear_ratio", 1.0, "assumed", "the robot's file names no transmission")
-            return 1.0
-        ratio = abs(drive.reduction)
-        self._set("side", "motor", "assumed")
-        self._set("gear_ratio", ratio, "robot")
-        rotor = drive.rotor_inertia
-        # A joint may also name its armature, which then is what Pinocchio uses.
-        if rotor is not None and np.isclose(ratio**2 * rotor, armature, rtol=ARMATURE):
-            self._set("rotor_inertia", rotor, "robot")
-        return ratio
+def _gear(drive: Drive | None, armature: float) -> tuple[float, Guessed]:
+    """Gear ratio; gear and rotor."""
+    if drive is None:
+        return 1.0, {
+            "kind": ("friction", "assumed", ""),
+            "side": ("joint", "assumed", "no gear is known; torques are the joint's"),
+            "gear_ratio": (1.0, "assumed", "the robot's file names no transmission"),
+        }
+    ratio, rotor = abs(drive.reduction), drive.rotor_inertia
+    guessed: Guessed = {
+        "kind": ("friction", "assumed", ""),
+        "side": ("motor", "assumed", ""),
+        "gear_ratio": (ratio, "robot", ""),
+    }
+    # A joint may also name its armature, which then is what Pinocchio uses.
+    if rotor is not None and np.isclose(ratio**2 * rotor, armature, rtol=ARMATURE):
+        guessed["rotor_inertia"] = rotor, "robot", ""
+    return ratio, guessed
 
-    def _deceleration(self, limit: float, sliding: bool) -> float:
-        """Deceleration of controlled stops; returns full speed."""
-        unit = "m/s" if sliding else "rad/s"
-        known = np.isfinite(limit) and limit > 0
-        speed = limit if known else _SPEED[sliding]
-        of = "speed limit" if known else "assumed speed"
-        note = f"{of} {speed:.4g} {unit} / {_STOP_TIME:g} s"
-        self._set("deceleration", speed / _STOP_TIME, "assumed", note)
-        return speed
 
-    def _torques(self, effort: float, ratio: float, rate: float, sliding: bool) -> None:
-        """Brake and drive: the effort limit if there is one that carries gravity, else loads."""
-        unit = "N" if sliding else "N m"
-        geared = "" if ratio == 1 else f" / gear ratio {ratio:g}"
-        worst = f"largest gravity load {self.gravity:.4g} {unit}"
-        limit = f"effort limit {effort:g} {unit}{geared}"
-        static, note = effort, f"{limit}; {worst}"
-        known = 0 < effort < np.inf
-        if known:
-            self._set("drive_torque", _rounded(effort / ratio), "robot", limit)
-        if not known:
-            static = _GRAVITY_MARGIN * self.gravity + self.inertia * rate
-            mass = f"{self.inertia:.4g} {'kg' if sliding else 'kg m^2'}"
-            note = (
-                f"({_GRAVITY_MARGIN:g} x {worst} + largest inertia {mass} x deceleration){geared}; "
-                "the robot's file gives no effort limit"
-            )
-        elif effort <= self.gravity:
-            static = _GRAVITY_MARGIN * self.gravity
-            note = (
-                f"{_GRAVITY_MARGIN:g} x {worst}{geared}; the effort limit {effort:g} {unit} would "
-                "not hold it"
-            )
-        self._set("static_torque", static / ratio, "assumed", note)
-        dynamic = f"static_torque / {_STATIC_TO_DYNAMIC:g}"
-        self._set("dynamic_torque", static / ratio / _STATIC_TO_DYNAMIC, "assumed", dynamic)
+def _torques(
+    effort: float, gravity: float, inertia: float, rate: float, ratio: float, sliding: bool
+) -> Guessed:
+    """Brake and drive: the effort limit if there is one that carries gravity, else loads."""
+    unit = "N" if sliding else "N m"
+    geared = "" if ratio == 1 else f" / gear ratio {ratio:g}"
+    worst = f"largest gravity load {gravity:.4g} {unit}"
+    limit = f"effort limit {effort:g} {unit}{geared}"
+    static, note, guessed = effort, f"{limit}; {worst}", Guessed()
+    if 0 < effort < np.inf:
+        guessed["drive_torque"] = _rounded(effort / ratio), "robot", limit
+    if not guessed:
+        static = _GRAVITY_MARGIN * gravity + inertia * rate
+        mass = f"{inertia:.4g} {'kg' if sliding else 'kg m^2'}"
+        note = (
+            f"({_GRAVITY_MARGIN:g} x {worst} + largest inertia {mass} x deceleration){geared}; "
+            "the robot's file gives no effort limit"
+        )
+    elif effort <= gravity:
+        static = _GRAVITY_MARGIN * gravity
+        note = (
+            f"{_GRAVITY_MARGIN:g} x {worst}{geared}; the effort limit {effort:g} {unit} would not "
+            "hold it"
+        )
+    guessed["static_torque"] = static / ratio, "assumed", note
+    dynamic = f"static_torque / {_STATIC_TO_DYNAMIC:g}"
+    guessed["dynamic_torque"] = static / ratio / _STATIC_TO_DYNAMIC, "assumed", dynamic
+    return guessed
