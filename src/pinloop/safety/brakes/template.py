@@ -60,6 +60,14 @@ def driven_joints(robot: Mechanism) -> list[str]:
     return [name for name in robot.actuated if name in tree and robot.coordinates(name).nv == 1]
 
 
+def position_range(robot: Mechanism, joint: str) -> tuple[float, float]:
+    """Position limits of a joint with one axis [rad, m]; infinite where it has none."""
+    at, model = robot.coordinates(joint).q, robot.model
+    if at.stop - at.start > 1:  # an angle stored as cosine and sine
+        return -np.inf, np.inf
+    return float(model.lowerPositionLimit[at.start]), float(model.upperPositionLimit[at.start])
+
+
 def worst_loads(robot: Mechanism, names: list[str], seed: int = 0) -> tuple[Array, Array]:
     """Largest gravity torques and inertias at joints over random poses.
 
@@ -144,12 +152,9 @@ def _scattered(robot: Mechanism, names: list[str], start: Array, rng: np.random.
     """``start`` with the named joints anywhere within their limits."""
     values = {}
     for name in names:
-        at = robot.coordinates(name)
-        span = robot.length if robot.is_translation[at.v.start] else np.pi
-        low, high = -np.inf, np.inf
-        if at.nq == 1:
-            low = float(robot.model.lowerPositionLimit[at.q.start])
-            high = float(robot.model.upperPositionLimit[at.q.start])
+        sliding = robot.is_translation[robot.coordinates(name).v.start]
+        span = robot.length if sliding else np.pi
+        low, high = position_range(robot, name)
         if np.isinf(low):
             low = -span if np.isinf(high) else min(-span, high - span)
         if np.isinf(high):

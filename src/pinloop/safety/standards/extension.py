@@ -32,8 +32,9 @@ from ...assembly.assemble import assemble
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
-from ...tables.number_format import joint_value
+from ...tables.number_format import SLIDING, joint_value, units_of
 from ...tolerances import ALIKE, POSE_SLOPE, SAME, SHARE_MISSED
+from ..brakes.template import position_range
 from .posture import Driven, Lever, Place, Places, Point, Rule
 
 Array = NDArray[np.float64]
@@ -389,15 +390,11 @@ class Finder:
 
     def _range(self, joint: str) -> tuple[float, float]:
         """Limits of a driven joint; a turn for one that turns without limits, none for a slider."""
-        at, model = self.robot.coordinates(joint), self.robot.model
         here = joint_value(self.robot, joint, self.home)
-        low, high = -np.inf, np.inf
-        if at.nq == 1:
-            low = float(model.lowerPositionLimit[at.q.start])
-            high = float(model.upperPositionLimit[at.q.start])
+        low, high = position_range(self.robot, joint)
         if np.isfinite(low) and np.isfinite(high):
             return low, high
-        if self.robot.is_translation[at.v.start]:
+        if units_of(self.robot, joint) is SLIDING:
             return here, here
         if np.isfinite(low):
             return low, low + 2 * np.pi

@@ -18,10 +18,10 @@ from ...constraints.closure import Constraints
 from ...errors import BadValue, InconsistentVelocity
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
-from ...tables.number_format import units_of
+from ...tables.number_format import joint_value, units_of
 from ...tolerances import MOTION_SHARE, RANK, SAME
 from ..brakes.brakes import Brakes
-from ..brakes.template import driven_joints
+from ..brakes.template import driven_joints, position_range
 
 Array = NDArray[np.float64]
 
@@ -49,14 +49,11 @@ def default_pose(
     Raises:
         LoopNotClosed: there is none with these values.
     """
-    start: dict[str, float] = {}
-    for name in robot.joints:
-        at = robot.coordinates(name)
-        if at.nq == 1:
-            start[name] = _inside(
-                float(robot.model.lowerPositionLimit[at.q.start]),
-                float(robot.model.upperPositionLimit[at.q.start]),
-            )
+    start = {
+        name: _inside(*position_range(robot, name))
+        for name in robot.joints
+        if robot.coordinates(name).nq == 1
+    }
     fixed = dict(fixed or {})
     q = assemble(robot, robot.configuration(start), fixed)
     rest = "all other joints" if fixed else "all joints"
@@ -179,13 +176,8 @@ def _directions(robot: Mechanism, q: Array, names: list[str]) -> dict[str, float
 
 def _away(robot: Mechanism, q: Array, name: str) -> float:
     """The sign of the motion away from the nearer limit; positive between two."""
-    at = robot.coordinates(name)
-    if at.nq != 1:
-        return 1.0
-    here = float(q[at.q.start])
-    low = here - float(robot.model.lowerPositionLimit[at.q.start])
-    high = float(robot.model.upperPositionLimit[at.q.start]) - here
-    return -1.0 if high < low else 1.0
+    (low, high), here = position_range(robot, name), joint_value(robot, name, q)
+    return -1.0 if high - here < here - low else 1.0
 
 
 def _free(robot: Mechanism, q: Array) -> Array:

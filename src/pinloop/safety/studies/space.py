@@ -25,10 +25,11 @@ from ...boundary.arguments import public
 from ...boundary.marks import As
 from ...errors import BadValue, UnknownName
 from ...model.mechanism import Mechanism
+from ...tables.number_format import SLIDING, units_of
 from ...units import column_name
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import Chain
-from ..brakes.template import driven_joints
+from ..brakes.template import driven_joints, position_range
 from ..stopping import JointTrajectory
 
 Array = NDArray[np.float64]
@@ -142,28 +143,26 @@ class Space:
         return tuple(variables)
 
     def _poses(self, robot: Mechanism) -> list[Variable]:
-        lower, upper = robot.model.lowerPositionLimit, robot.model.upperPositionLimit
         given = _of_driven(robot, self.pose or {}, "pose")
         variables = []
         for name in driven_joints(robot):
-            at = robot.coordinates(name)
-            i, sliding = at.q.start, bool(robot.is_translation[at.v.start])
+            unit, sliding = units_of(robot, name).si, units_of(robot, name) is SLIDING
+            low, high = position_range(robot, name)
             extent = given.get(name)
             if extent is None:
-                limited = at.nq == 1 and np.isfinite(lower[i]) and np.isfinite(upper[i])
+                limited = np.isfinite(low) and np.isfinite(high)
                 if sliding and not limited:
                     raise BadValue(
                         f"joint '{name}' of robot '{robot.name}' slides without position limits; "
                         f"give pose={{'{name}': (0.0, 1.0)}} in m"
                     )
-                extent = (float(lower[i]), float(upper[i])) if limited else (-np.pi, np.pi)
-            unit = "m" if sliding else "rad"
+                extent = (low, high) if limited else (-np.pi, np.pi)
             variable = _variable("pose", name, extent, unit)
             ends = (variable.low, variable.high)
-            if at.nq == 1 and any(is_outside(end, lower[i], upper[i]) for end in ends):
+            if any(is_outside(end, low, high) for end in ends):
                 raise BadValue(
                     f"pose of '{name}' goes from {variable.low:g} to {variable.high:g} {unit}, "
-                    f"beyond its limits of {lower[i]:g} to {upper[i]:g}; stay within them"
+                    f"beyond its limits of {low:g} to {high:g}; stay within them"
                 )
             variables.append(variable)
         return variables
