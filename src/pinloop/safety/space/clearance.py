@@ -241,6 +241,8 @@ class _Scene:
     ) -> None:
         self.pieces = collect_pieces(run.robot, tolerance, thickness, frames).pieces
         self._tolerance, self._obstacles = tolerance, obstacles
+        self._names = [*(x.body for x in self.pieces), *(x.name for x in obstacles)]
+        self._joints = [*(x.joint for x in self.pieces), *(0 for _ in obstacles)]
         self._leaves = IntervalTree(run, limit_sag(self.pieces, tolerance))
         self._model, self._data = run.robot.model, create_data(run.robot.model)
         self._shapes, self._number = _geometry_model(self.pieces, tuple(obstacles))
@@ -290,14 +292,9 @@ class _Scene:
         self, pair: tuple[int, int], leaf: int, u: float, distance: float, bound: float
     ) -> Approach:
         result = self._compare(pair, leaf, u)
-        other = (
-            self.pieces[pair[1]].body
-            if pair[1] < len(self.pieces)
-            else self._obstacles[pair[1] - len(self.pieces)].name
-        )
         return Approach(
-            self.pieces[pair[0]].body,
-            other,
+            self._names[pair[0]],
+            self._names[pair[1]],
             distance,
             max(0.0, min(bound, distance) - DISTANCE_ERROR - SLACK),
             self._leaves.time(leaf, u),
@@ -315,8 +312,7 @@ class _Scene:
 
     def _travel(self, pair: tuple[int, int]) -> _Travel:
         """Bound on the travel of the first of a pair as seen from the second."""
-        piece = self.pieces[pair[0]]
-        seen_from = self.pieces[pair[1]].joint if pair[1] < len(self.pieces) else 0
+        piece, seen_from = self.pieces[pair[0]], self._joints[pair[1]]
         seen = self._leaves.relative(piece.joint, seen_from)
         moved = np.diff(self._leaves.points(piece.joint, piece.points, seen_from), axis=0)
         chord = np.sqrt(np.max(np.sum(moved * moved, axis=2), axis=1))

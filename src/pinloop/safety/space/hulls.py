@@ -19,7 +19,7 @@ from ...tolerances import FLAT_HULL, SAME
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-_SIGNS = np.array(list(product((-1.0, 1.0), repeat=3)))
+SIGNS = np.array(list(product((-1.0, 1.0), repeat=3)))
 """Corners of the cube that holds the unit ball."""
 
 CUBE = float(np.sqrt(3.0))
@@ -51,7 +51,7 @@ def build_hull(points: Array) -> Hull:
     try:
         hull = scipy.spatial.ConvexHull(points)
     except scipy.spatial.QhullError:
-        hull = scipy.spatial.ConvexHull((points[:, None] + FLAT_HULL * _SIGNS).reshape(-1, 3))
+        hull = scipy.spatial.ConvexHull((points[:, None] + FLAT_HULL * SIGNS).reshape(-1, 3))
     number = np.zeros(len(hull.points), dtype=np.int64)
     number[hull.vertices] = np.arange(len(hull.vertices))
     first, second, third = (hull.points[hull.simplices[:, corner]] for corner in range(3))
@@ -85,7 +85,7 @@ def inflate_hull(points: Array, room: float, slight: float) -> tuple[Hull, float
         planes[:, 3] = factor * planes[:, 3] + (factor - 1) * (planes[:, :3] @ centre)
         grown = Hull(centre + factor * (hull.vertices - centre), hull.faces, planes)
         return grown, room * outer / inner
-    return build_hull((hull.vertices[:, None] + room * _SIGNS).reshape(-1, 3)), CUBE * room
+    return build_hull((hull.vertices[:, None] + room * SIGNS).reshape(-1, 3)), CUBE * room
 
 
 def hull_contains(hull: Hull, points: Array) -> NDArray[np.bool_]:

@@ -25,7 +25,7 @@ from ...errors import BadValue
 from ...model.description import GROUND, Geometry
 from ...model.mechanism import Mechanism
 from ...model.workspace import remembered
-from .hulls import Hull, build_hull, enclose_ball, enclose_cylinder, simplify_hull
+from .hulls import SIGNS, Hull, build_hull, enclose_ball, enclose_cylinder, simplify_hull
 
 trimesh = lazy_loader.load("trimesh")
 
@@ -168,9 +168,7 @@ def _piece(robot: Mechanism, geometry: Geometry, excess: float, meshes: dict[Pat
 def _primitive(kind: str, size: tuple[float, ...], excess: float) -> tuple[Array, float, Any]:
     """Corners around a shape (sizes as in `Shape`), how far they stand out, and coal's object."""
     if kind == "box":
-        half = np.array(size) / 2
-        corners = np.array([[i, j, k] for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)])
-        return corners * half, 0.0, coal.Box(*size)
+        return SIGNS * np.array(size) / 2, 0.0, coal.Box(*size)
     if kind == "cylinder":
         radius, length = size
         return *enclose_cylinder(radius, length, excess), coal.Cylinder(radius, length)

@@ -92,8 +92,8 @@ class SweptVolume:
     @property
     def bounds(self) -> Array:
         """Lower and upper corner of the box that holds it [m], shape (2, 3)."""
-        low = np.min([hull.vertices.min(axis=0) for hull in self._hulls], axis=0)
-        return np.array([low, np.max([hull.vertices.max(axis=0) for hull in self._hulls], axis=0)])
+        points = np.vstack([hull.vertices for hull in self._hulls])
+        return np.array([points.min(axis=0), points.max(axis=0)])
 
     @cached_property
     def meshes(self) -> dict[str, tuple[Any, ...]]:
