@@ -304,7 +304,7 @@ def annex_b(
         BadValue: an argument is impossible, an axis has no brake or no known speed, or a pose was
             not found.
     """
-    chosen = _categories(categories)
+    chosen = tuple(map(as_category, categories))
     grid = _shares(chosen, shares)
     parts = sorted({share for number in grid for share in grid[number]})
     brakes = brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)
@@ -318,17 +318,12 @@ def annex_b(
     }
     load = checked_payload(robot, payload)
     given = _for(names, extension_poses, "extension_poses")
-    for axis, share in ((name, share) for name in given for share in given[name]):
-        if share not in parts:
-            raise BadValue(
-                f"extension_poses gives axis '{axis}' a pose for {share!r}; the shares are "
-                f"{', '.join(f'{part:g}' for part in parts)}"
-            )
     finder = Finder(robot, driven_joints(robot), payload_point(load, settings.gravity))
     machines = {part: settings.machine(robot, load, part) for part in parts}
+    heavy = [(machines[max(grid[category.number])], category) for category in chosen]
     extensions = {}
     for axis in names:
-        heavy = [(machines[max(grid[category.number])], category) for category in chosen]
+        _check_shares(axis, given.get(axis, {}), parts)
         room = _room(finder, settings, heavy, axis, full[axis])
         extensions[axis] = finder.extension(axis, parts, given.get(axis), room)
     stops = [
@@ -367,20 +362,15 @@ def _room(
     return room
 
 
-def _categories(categories: Iterable[int | Category]) -> tuple[Category, ...]:
-    chosen = tuple(as_category(category) for category in categories)
-    numbers = [category.number for category in chosen]
-    if not numbers or len(set(numbers)) < len(numbers):
-        raise BadValue(f"categories are {numbers}; give at least one, and each number once")
-    return chosen
-
-
 def _shares(
     categories: tuple[Category, ...], given: Mapping[int, Sequence[float]] | None
 ) -> dict[int, tuple[float, ...]]:
     """Shares by number of the category, in rising order."""
+    numbers = [category.number for category in categories]
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise BadValue(f"categories are {numbers}; give at least one, and each number once")
     chosen: dict[int, tuple[float, ...]] = {}
-    for number in (category.number for category in categories):
+    for number in numbers:
         shares = (given or {}).get(number, SHARES[number])
         chosen[number] = tuple(np.unique(np.asarray(shares, dtype=float)).tolist())
         if not chosen[number] or not all(0 < share <= 1 for share in chosen[number]):
@@ -396,6 +386,16 @@ def _for(names: tuple[str, ...], given: Mapping[str, Any] | None, what: str) -> 
         if name not in names:
             raise BadValue(f"{what} names '{name}', which is none of the axes {', '.join(names)}")
     return given or {}
+
+
+def _check_shares(axis: str, given: Iterable[float], parts: Sequence[float]) -> None:
+    """Refuse a pose for a share that was not asked for."""
+    for share in given:
+        if share not in parts:
+            raise BadValue(
+                f"extension_poses gives axis '{axis}' a pose for {share!r}; the shares are "
+                f"{', '.join(f'{part:g}' for part in parts)}"
+            )
 
 
 def _written(text: str, path: str | Path | None) -> str:
