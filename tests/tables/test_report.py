@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console
 
 from pinloop.errors import printable
-from pinloop.tables.report import Cell, Column, KeyValues, Notes, Report, Table
+from pinloop.tables.number_format import numbers
+from pinloop.tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
 
 COLUMNS = (
     Column("joint", right=False),
@@ -47,6 +48,37 @@ def shown(thing: Report, width: int, *, colours: bool = False) -> str:
     )
     console.print(thing)
     return stream.getvalue()
+
+
+# -- from texts -----------------------------------------------------------------------------
+
+
+def test_headings_say_unit_side_and_what_stands_over_them() -> None:
+    headings = ("<joint", "start [deg]", "time | reaction [ms]", "time | total [ms]", "slips")
+    row = ("a", "0.5", "10", "20", Cell("30", "bad"))
+    made = Table.of("Joints", (*headings, "<state"), [(*row, "held")])
+    assert made.columns == COLUMNS
+    assert made.rows == ((*map(Cell, row[:4]), Cell("30", "bad"), Cell("held")),)
+
+
+def test_texts_lose_their_control_characters() -> None:
+    facts = KeyValues.of("Facts", [("a\rb", "c\x1bd"), ("e", Cell("f", "good"))])
+    assert facts.entries == (("a\\rb", Cell("c\\x1bd")), ("e", Cell("f", "good")))
+    assert Notes.of("Notes", ["a\nb"], "caution").items == ("a\\nb",)
+    assert Report.of("a\nb", []).title == Cell("a\\nb")
+
+
+def test_blocks_that_say_nothing_are_left_out() -> None:
+    empty: list[Block] = [KeyValues("Facts", ()), Table("Joints", COLUMNS, ()), Notes("Notes", ())]
+    full: list[Block] = [KeyValues.of("Facts", [("a", "b")]), grid("a"), Notes("Notes", ("a",))]
+    assert Report.of("title", [*empty[:2], *full, *empty]).blocks == tuple(full)
+
+
+def test_numbers_beside_each_other_have_the_same_decimals() -> None:
+    assert numbers([12.3456, -0.001, None, float("nan")]) == ["12.35", "0.00", "-", "-"]
+    assert numbers([12345.6], least=1) == ["12345.6"]
+    assert numbers([0.0012345]) == ["0.001"]
+    assert numbers([0.0012345], most=6) == ["0.001234"]
 
 
 # -- text -----------------------------------------------------------------------------------
