@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import coal
 import numpy as np
@@ -252,18 +252,10 @@ def _with_state(run: Trajectory, t: float) -> Trajectory:
 
 def _part(run: Trajectory, first: int, last: int) -> Trajectory:
     """A run from one stored state to another."""
-    states = slice(first, last + 1)
-    return replace(
-        run,
-        t=run.t[states],
-        q=run.q[states],
-        v=run.v[states],
-        a=run.a[states],
-        psi=run.psi[first:last],
-        mode=run.mode[states],
-        transitions=(),
-        events=(),
-    )
+    states: dict[str, Any] = {
+        name: getattr(run, name)[first : last + 1] for name in ("t", "q", "v", "a", "mode")
+    }
+    return replace(run, **states, psi=run.psi[first:last], transitions=(), events=())
 
 
 def _towards(vectors: Array, direction: Array | None, run: Trajectory) -> Array:

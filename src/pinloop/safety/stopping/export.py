@@ -360,9 +360,8 @@ def _state(result: StopResult, k: int) -> StateRecord:
 
 
 def _joint(result: StopResult, joint: JointStop) -> JointRecord:
-    turns = units_of(result.robot, joint.name).si == "rad"
-    units = {"unit": "rad", "torque_unit": "N m"} if turns else {"unit": "m", "torque_unit": "N"}
-    return _filled(JointRecord, joint, units)
+    units = units_of(result.robot, joint.name)
+    return _filled(JointRecord, joint, {"unit": units.si, "torque_unit": units.torque})
 
 
 def _tool(result: StopResult) -> ToolRecord:

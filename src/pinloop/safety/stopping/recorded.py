@@ -271,12 +271,8 @@ class JointTrajectory:
     def _stations(self, robot: Mechanism, t: float) -> Array:
         """Times from the first sample to ``t`` between which no joint moves far."""
         last = self._inside(t)
-        scale = np.array(
-            [
-                robot.length if robot.is_translation[self._column(robot, name)] else 1.0
-                for name in self.joints
-            ]
-        )
+        columns = [self._column(robot, name) for name in self.joints]
+        scale = np.where(robot.is_translation[columns], robot.length, 1.0)
         times = np.append(self.t[self.t < last], last)
         steps = np.abs(np.diff(self._spline(times) / scale, axis=0)).max(axis=1, initial=0.0)
         travel = np.concatenate([[0.0], np.cumsum(steps)])

@@ -169,12 +169,8 @@ class Space:
 
     def _speeds(self, robot: Mechanism) -> list[Variable]:
         top = robot.model.upperVelocityLimit
-        given: Mapping[str, Range] = {}
-        shares: Range = _ALL_SPEEDS
-        if isinstance(self.speed, Mapping):
-            given = _of_driven(robot, self.speed, "speed")
-        else:
-            shares = self.speed
+        given = _of_driven(robot, self.speed, "speed") if isinstance(self.speed, Mapping) else {}
+        shares = _ALL_SPEEDS if isinstance(self.speed, Mapping) else self.speed
         variables = []
         for name in driven_joints(robot):
             column = robot.coordinates(name).v.start
