@@ -211,15 +211,9 @@ def columns_of(result: StopResult, every: float | None = 1e-3) -> dict[str, Arra
 # -- document -----------------------------------------------------------------------------------
 
 
-def write_json(
-    result: StopResult,
-    path: str | Path,
-    *,
-    settings: Mapping[str, str] | None = None,
-    stamp: bool = False,
-) -> Path:
+def write_json(result: StopResult, path: str | Path, *, stamp: bool = False) -> Path:
     """Write everything about a stop as JSON, see `StopResult.save_json`."""
-    document = as_document(result, settings)
+    document = as_document(result)
     if stamp:
         document["created"] = datetime.now(UTC).isoformat(timespec="seconds")
     return write_document(path, document)
