@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 REACHED = {
     "lines": 57_500,
-    "files": 217,
+    "files": 210,
 }
 """What exceeds its target still: lower these numbers when the source gets better, never raise them.
 """
