@@ -1,7 +1,7 @@
 """Spherical four-bar: five equations become two in a singular pose (paper 5, 7.1).
 
 The reference configuration is flattened, where the Jacobian has rank 1 and elimination by rank
-would keep one row too few. The motion algebra of the open chains does not see the singularity.
+would keep one equation too few. The motion algebra of the open chains does not see the singularity.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ def main(plot: str | None = None) -> None:
     report = reduced.regularization
     assert report is not None
     print(report)
-    print("\nU (rows of the cut joint: v_x v_y v_z w_x w_y):")
+    print("\nU (equations of the cut joint: v_x v_y v_z w_x w_y):")
     print(np.array2string(report.loops[0].selection, precision=6, suppress_small=True))
 
     full, rows = pl.Constraints(robot, full=True), pl.Constraints(reduced)

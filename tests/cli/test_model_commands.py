@@ -118,12 +118,12 @@ def test_rows_before_and_after(capsys: Captured) -> None:
 def test_the_reduction_is_told_with_its_reason(robot: str, capsys: Captured) -> None:
     assert cli.run(["regularize", robot]) == 0
     out, err = capsys.readouterr()
-    assert err == "" and out.startswith("bars: 5 rows, 2 kept\n")
+    assert err == "" and out.startswith("bars: 5 constraint equations, 2 kept\n")
     flat = re.sub(r"\s+", " ", out)
     assert "closer revolute 5 2 ground" in flat
-    assert "3 rows forbid what is impossible anyway." in flat
+    assert "3 equations forbid what is impossible anyway." in flat
     assert "by planar, normal y" in flat
-    assert "mobility at least 1: 3 coordinates less the rows" in flat
+    assert "mobility at least 1: 3 coordinates less the equations" in flat
     assert max(map(len, out.splitlines())) <= 100
 
 

@@ -199,8 +199,11 @@ def test_report_prints_and_goes_to_json() -> None:
     assert values["rows"] == 7 and [loop["rows"] for loop in values["loops"]] == [4, 3]
     np.testing.assert_array_equal(values["loops"][0]["selection"], report.loops[0].selection)
     text = str(report)
-    assert "10 rows -> 7, estimated mobility 3" in text and "Schoenflies, axis x" in text
+    assert (
+        "10 constraint equations -> 7, estimated mobility 3" in text
+        and "Schoenflies, axis x" in text
+    )
     for loop in report.loops:
-        assert f"{loop.loop}: revolute, 5 rows -> {loop.rows}" in text
+        assert f"{loop.loop}: revolute, 5 equations -> {loop.rows}" in text
         assert all(found.joint in text for found in loop.alternatives)
     assert "sampled" not in text

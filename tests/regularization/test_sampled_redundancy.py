@@ -90,7 +90,7 @@ def test_as_many_rows_as_the_rank(name: str) -> None:
     assert report.mobility == robot.nv - after
     assert sum(loop.rows for loop in report.loops) + len(report.couplings) == after
     assert report.residual is not None and report.residual < 1e-9
-    assert f"on the sampled branch {before - after} more rows are redundant" in str(report)
+    assert f"on the sampled branch {before - after} more redundant equations" in str(report)
     assert pl.diagnose(reduced).reduced_rows == after
     # Fresh configurations: another seed than that of the samples.
     for q in configurations(reduced, np.random.default_rng(7), walk=30, restarts=0):
@@ -144,7 +144,7 @@ def test_nothing_is_dropped_where_no_row_is_redundant(name: str) -> None:
     report, groups = report_of(sampled(robot_called(name))), report_of(reduced_called(name))
     assert report.sampled_rows == 0 and report.rows == groups.rows
     assert report.held is None and report.undecided == ()
-    assert "no more rows were dropped" in str(report)
+    assert "no more equations were dropped" in str(report)
     for loop, other in zip(report.loops, groups.loops, strict=True):
         np.testing.assert_array_equal(loop.selection, other.selection)
 

@@ -20,7 +20,7 @@ from ..boundary.json import json_schema_of
 from ..constraints.closure import Constraints
 from ..errors import LoopNotClosed, printable
 from ..model.mechanism import Mechanism
-from ..model.reduction import LoopReduction, Regularization
+from ..model.reduction import CutAlternative, LoopReduction, Regularization
 from ..regularization.regularize import branch_signs
 from ..tables.number_format import SLIDING, joint_value, number, shown_coordinate, units_of
 from ..tables.report import Block, Cell, KeyValues, Notes, Report, Table
@@ -182,41 +182,38 @@ def reduction_table(robot: Mechanism) -> Report:
     """The report of a regularized robot as a report."""
     report = _report(robot)
     everywhere = report.by_geometry or report
-    rows = f"{everywhere.rows} kept"
+    title = f"{robot.name}: {report.full_rows} constraint equations, {everywhere.rows} kept"
     if report.held is not None:
-        rows += f", {report.rows} on this branch"
-    facts: list[tuple[str, Cell]] = [
-        ("rows", Cell(f"{report.full_rows} before, {everywhere.rows} kept")),
-        ("mobility", Cell(f"at least {report.mobility}: {robot.nv} coordinates less the rows")),
+        title += f", {report.rows} on this branch"
+    mobility = f"at least {report.mobility}: {robot.nv} coordinates less the equations"
+    facts = [
+        ("kept", Cell(f"{everywhere.rows} of {report.full_rows}")),
+        ("mobility", Cell(mobility)),
     ]
     if report.couplings:
         facts.append(("couplings", Cell(", ".join(map(printable, report.couplings)) + ": kept")))
     if report.sampled_rows is not None:
         facts.append(("sampled", _sampled(report)))
     facts += [("undecided", Cell(printable(text), "caution")) for text in report.undecided]
-    blocks: list[Block] = [KeyValues("Rows", tuple(facts))]
+    blocks: list[Block] = [KeyValues("Constraint equations", tuple(facts))]
     if report.loops:
         blocks += [_loops(report), Notes("Why", tuple(_why(loop) for loop in everywhere.loops))]
     if any(loop.alternatives for loop in report.loops):
         blocks.append(_cuts(report))
-    title = f"{robot.name}: {report.full_rows} rows, {rows}"
     return Report(Cell(printable(title), "title"), tuple(blocks))
 
 
 def _sampled(report: Regularization) -> Cell:
     """What sampling found."""
     if not report.sampled_rows:
-        none = "no row was dropped" if report.undecided else "no row is redundant on this branch"
-        return Cell(none)
-    return Cell(
-        f"{report.sampled_rows} more rows are redundant on this branch (not proven); "
-        f"closure without them at fresh configurations: {report.residual:.1e}",
-        "caution",
-    )
+        return Cell("none dropped" if report.undecided else "none is redundant on this branch")
+    text = f"{report.sampled_rows} more redundant on this branch (not proven); closure without "
+    text += f"at fresh configurations: {report.residual:.1e}"
+    return Cell(text, "caution")
 
 
 def _loops(report: Regularization) -> Table:
-    headings = ("<loop, cut at", "<pair", "rows", "kept", "<root")
+    headings = ("<loop, cut at", "<pair", "equations", "kept", "<root")
     rows = (
         (loop.loop, loop.pair, str(loop.full_rows), str(loop.rows), loop.root)
         for loop in report.loops
@@ -228,17 +225,18 @@ def _why(loop: LoopReduction) -> str:
     """Why rows of a loop can go: what its bodies could do without the cut joint."""
     dropped = loop.full_rows - loop.rows
     could = f"{printable(loop.loop)}: its chains allow {loop.algebra_a} (to A) and {loop.algebra_b}"
-    could += " (to B)"
-    could += f", so without it its bodies can only move relative to each other by {loop.twists}"
+    how = "freely" if loop.twists == "free" else f"only by {loop.twists}"
+    could += f" (to B), so without it its bodies can move relative to each other {how}"
     if not dropped:
-        return f"{could}; no motion group makes a row of the pair redundant."
-    rows = "1 row forbids" if dropped == 1 else f"{dropped} rows forbid"
-    return f"{could}; {rows} what is impossible anyway."
+        return f"{could}; no motion group makes an equation of the pair redundant."
+    equations = "1 equation forbids" if dropped == 1 else f"{dropped} equations forbid"
+    return f"{could}; {equations} what is impossible anyway."
 
 
 def _cuts(report: Regularization) -> Table:
     """What other joints would give as cuts."""
-    headings = ("<instead of", "<cut at", "rows of the loop", "rows of all", "mobility at least")
+    equations = "equations of the loop", "of all loops"
+    headings = ("<instead of", "<cut at", *equations, "mobility at least")
     rows = (
         (loop.loop, cut.joint, str(cut.rows), str(cut.total_rows), str(cut.mobility))
         for loop in report.loops
@@ -273,15 +271,6 @@ class AssemblyDocument(TypedDict):
     joints: dict[str, JointRecord]
 
 
-class CutRecord(TypedDict):
-    """What another joint of the loop would give as the cut."""
-
-    joint: str
-    rows: int
-    total_rows: int
-    mobility: int
-
-
 class LoopRecord(TypedDict):
     """The reduction of one loop; rows kept = selection times the rows of the pair."""
 
@@ -295,7 +284,7 @@ class LoopRecord(TypedDict):
     full_rows: int
     rows: int
     selection: list[list[float]]
-    alternatives: list[CutRecord]
+    alternatives: list[CutAlternative]
 
 
 class RegularizationDocument(TypedDict):

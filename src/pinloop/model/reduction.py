@@ -127,26 +127,25 @@ class Regularization:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.full_rows} rows -> {self.rows}, estimated mobility {self.mobility}, a lower "
-            "bound"
+            f"{self.full_rows} constraint equations -> {self.rows}, estimated mobility "
+            f"{self.mobility}, a lower bound"
         ]
         for loop in self.loops:
             lines += [
-                f"  {loop.loop}: {loop.pair}, {loop.full_rows} rows -> {loop.rows}",
+                f"  {loop.loop}: {loop.pair}, {loop.full_rows} equations -> {loop.rows}",
                 f"    chain to A: {loop.algebra_a}",
                 f"    chain to B: {loop.algebra_b}",
                 f"    together, and with the loops before: {loop.twists}",
             ]
             if loop.alternatives:
-                tried = ", ".join(
-                    f"{a.joint} ({a.rows} rows, mobility {a.mobility})" for a in loop.alternatives
-                )
-                lines.append(f"    other cuts: {tried}")
+                cuts = loop.alternatives
+                tried = (f"{c.joint} ({c.rows} equations, mobility {c.mobility})" for c in cuts)
+                lines.append(f"    other cuts: {', '.join(tried)}")
         if self.sampled_rows == 0:
-            lines.append("  on the sampled branch no more rows were dropped")
+            lines.append("  on the sampled branch no more equations were dropped")
         elif self.sampled_rows is not None:
             lines.append(
-                f"  on the sampled branch {self.sampled_rows} more rows are redundant; closure "
+                f"  on the sampled branch {self.sampled_rows} more redundant equations; closure "
                 f"without them at fresh configurations: {self.residual:.1e}"
             )
         lines += [f"  {sentence}" for sentence in self.undecided]
