@@ -23,7 +23,7 @@ from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.stopping.result import PLANNING_AID
 from pinloop.show.plots.svg import color_of
 from pinloop.show.stop_report import make_motion
-from pinloop.show.study_report import json_schema, write_report
+from pinloop.show.study_report import json_schema
 from pinloop.show.study_report.distributions import bin_result, histogram, share_explained
 from pinloop.show.study_report.maps import hexagons, map_spans, outline, surface
 from pinloop.show.study_report.results import results_of
@@ -298,9 +298,6 @@ def test_the_place_of_the_tool_is_that_at_the_signal() -> None:
 def test_the_same_study_gives_the_same_bytes(study: pl.Study, text: str, tmp_path: Path) -> None:
     again = study.save_html(tmp_path / "again.html")
     assert again.read_text(encoding="utf-8") == text
-    stamped = write_report(study, tmp_path / "stamped.html", stamp=True).read_text("utf-8")
-    assert re.search(r"made \d{4}-\d\d-\d\d \d\d:\d\d UTC", stamped)
-    assert "made 2" not in text
 
 
 def test_names_are_text(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,35 +40,12 @@ _ABREAST = 6
 """So many joints stand beside each other in a table of parameters."""
 
 
-def write_report(
-    result: StopResult,
-    path: str | Path,
-    *,
-    swept: bool = False,
-    facts: Iterable[tuple[str, str]] = (),
-    sections: Iterable[Section] = (),
-    stamp: bool = False,
-) -> Path:
+def write_report(result: StopResult, path: str | Path, **options: Any) -> Path:
     """Write the report of a stop as one HTML file that any browser shows without a network.
 
-    The same stop gives the same bytes, unless it is stamped.
-
-    Args:
-        result: the stop.
-        path: file to write.
-        swept: whether the replay shows the volume that the robot sweeps.
-        facts: further lines about what was stopped: a name and what it is.
-        sections: further parts of one's own.
-        stamp: say when it was written.
-
-    Returns:
-        The path of the file.
-
-    Raises:
-        BadValue: the file cannot be written.
+    The same stop gives the same bytes; ``options`` are those of `page_of`.
     """
-    text = page_of(result, swept=swept, facts=facts, sections=sections, stamp=stamp)
-    return write_text(path, text)
+    return write_text(path, page_of(result, **options))
 
 
 def page_of(
@@ -78,9 +54,15 @@ def page_of(
     swept: bool = False,
     facts: Iterable[tuple[str, str]] = (),
     sections: Iterable[Section] = (),
-    stamp: bool = False,
 ) -> str:
-    """The text of a report, see `write_report`; its tables are those of the table of the stop."""
+    """The text of a report; its tables are those of the table of the stop.
+
+    Args:
+        result: the stop.
+        swept: whether the replay shows the volume that the robot sweeps.
+        facts: further lines about what was stopped: a name and what it is.
+        sections: further parts of one's own.
+    """
     own = section_blocks(result, sections)
     blocks = stop_table(result, facts).blocks
     curves = StopCurves(result)
@@ -93,7 +75,6 @@ def page_of(
         "show/stop_report/templates/stop.html",
         result=result,
         planning_aid=PLANNING_AID,
-        stamp=time_stamp(stamp),
         badge=_badge(result),
         cards=list(_cards(result)),
         motion=make_motion(result, swept=swept),
@@ -199,11 +180,6 @@ def _four(value: float | None) -> str:
 
 
 # -- what pages of stops and of studies share ------------------------------------------------------
-
-
-def time_stamp(stamp: bool) -> str:
-    """Now, if a page is to say when it was made."""
-    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC" if stamp else ""
 
 
 class Badge(NamedTuple):

@@ -41,7 +41,7 @@ from ...safety.studies.summary import SAMPLED
 from ...tables.report import Section, render, section_blocks
 from ..plots.svg import figure, legend
 from ..scene.commands import viewer_script
-from ..stop_report import provenance_of, time_stamp
+from ..stop_report import provenance_of
 from .distributions import KEYS, angle_charts, influence_of, table_rows, whole_charts
 from .maps import maps_of, surface
 from .overview import (
@@ -65,13 +65,11 @@ def write_report(
     *,
     worst: Iterable[str] | Mapping[str, WorstCase] | None = None,
     sections: Iterable[Section] = (),
-    stamp: bool = False,
 ) -> Path:
     """Write the report of a study as one HTML file that any browser shows without a network.
 
     What it was made from is in the page and in a file beside it, ``<path>.manifest.json``; its form
-    is that of docs/schemas/study-manifest.schema.json. The same study gives the same bytes, unless
-    it is stamped.
+    is that of docs/schemas/study-manifest.schema.json. The same study gives the same bytes.
 
     Args:
         study: the study.
@@ -79,7 +77,6 @@ def write_report(
         worst: criteria whose worst samples are replayed, see `worst.criteria`, or worst cases that
             were found by `worst_case`; by default those that matter most.
         sections: further parts of one's own.
-        stamp: say when it was written.
 
     Returns:
         The path of the file.
@@ -93,9 +90,8 @@ def write_report(
     if not may_replace(beside, FORMAT.encode()):
         raise BadValue(f"'{beside}' exists, and pinloop did not write it; name another report")
     manifest = manifest_document(study)
-    text = _page_of(study, manifest, worst, sections, stamp)
-    write_text(target, text)
-    write_text(beside, manifest_text(manifest))
+    write_text(target, _page_of(study, manifest, worst, sections))
+    write_text(beside, json_text(manifest, ascii_only=False) + "\n")
     return target
 
 
@@ -104,9 +100,7 @@ def _page_of(
     manifest: Manifest,
     worst: Iterable[str] | Mapping[str, WorstCase] | None,
     sections: Iterable[Section],
-    stamp: bool,
 ) -> str:
-    """The text of a report, see `write_report`."""
     own, setup, results = section_blocks(study, sections), study.setup, results_of(study)
     measures = quantity_distributions(results, setup)
     cases = choose_cases(study, results, measures, worst)
@@ -121,7 +115,6 @@ def _page_of(
         stops="1 stop" if study.done == 1 else f"{study.done} stops",
         category=setup.category.number,
         sentence=f"{SAMPLED} {PLANNING_AID}",
-        stamp=time_stamp(stamp),
         badge=badge(study, results),
         cards=numbers,
         across=4 if len(numbers) % 3 == 1 or len(numbers) == 8 else 3,
@@ -230,11 +223,6 @@ class Manifest(TypedDict):
     ]
 
 
-def manifest_text(document: Manifest) -> str:
-    """The text of the file."""
-    return json_text(document, ascii_only=False) + "\n"
-
-
 def manifest_document(study: Study) -> Manifest:
     """Everything that a study was made from."""
     setup = study.setup
@@ -247,14 +235,8 @@ def manifest_document(study: Study) -> Manifest:
         "tool": tool_of(setup.robot),
         "brakes": brakes_record(setup.brakes, setup.brakes.assumptions(setup.robot, chain)),
         "variables": [
-            {
-                "name": variable.name,
-                "column": variable.column,
-                "low": variable.low,
-                "high": variable.high,
-                "unit": variable.unit,
-            }
-            for variable in setup.variables
+            VariableRecord(name=v.name, column=v.column, low=v.low, high=v.high, unit=v.unit)
+            for v in setup.variables
         ],
         "sampling": {
             "method": type(study.sampling).__name__.lower(),
@@ -309,9 +291,4 @@ def _results(study: Study) -> ResultsRecord:
         raise BadValue(
             f"the results file '{study.path}' cannot be read: {error.strerror}"
         ) from None
-    return {
-        "file": str(study.path),
-        "sha256": digest,
-        "cases": study.done,
-        "size": study.size,
-    }
+    return {"file": str(study.path), "sha256": digest, "cases": study.done, "size": study.size}
