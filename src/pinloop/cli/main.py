@@ -129,7 +129,8 @@ def _failed(error: PinloopError | typer.TyperException, *, as_json: bool) -> int
 def _root(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option("--version", is_eager=True, help="Print the version and exit.", metavar=""),
     ] = False,
     modules: Annotated[
         list[str] | None,

@@ -260,7 +260,7 @@ def file_option(text: str, *names: str, metavar: str = "FILE", ends: tuple[str, 
 
 def flag(name: str, text: str) -> Any:
     """An option without a value."""
-    return typer.Option(name, help=text)
+    return typer.Option(name, help=text, metavar="")
 
 
 def count(text: str, least: int = 0) -> Any:
@@ -313,7 +313,7 @@ _ROBOT_OPTIONS = (
     ),
     _robot_option("tolerance", float | None, "--tolerance", metavar="X"),
     _robot_option("model", str | None, "--model", metavar="NAME"),
-    _robot_option("floating_base", bool, "--floating-base"),
+    _robot_option("floating_base", bool, "--floating-base", metavar=""),
 )
 """Options of every command that reads a robot."""
 HeldJoints = Annotated[
