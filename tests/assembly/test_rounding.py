@@ -178,7 +178,7 @@ def test_what_rounding_holds_rigid_is_said_with_its_remedy(
     assert f"loop '{robot.loops[0].name}' can be closed, but cannot move" in robot.warnings[-1]
     told = re.search(
         r"robot\.fitted\(\) moves them by up to .*, and it closes with mobility (\d+); so does "
-        r"loading with tolerance=([\d.e-]+)$",
+        r"loading with tolerance=([\d.e-]+) \(--tolerance [\d.e-]+\)$",
         report.warnings[-1],
     )
     assert told is not None and int(told[1]) == pl.diagnose(exact).mobility

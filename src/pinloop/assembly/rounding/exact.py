@@ -128,7 +128,8 @@ def describe_remedy(robot: Mechanism) -> str | None:
         tolerance = float(f"{margin * size:.0e}")
         loaded = with_exact_geometry(robot, tolerance) if tolerance < 1 else robot
         if loaded.description.rounding is not None and _mobility(loaded) == _mobility(fit):
-            return f"{text}; so does loading with tolerance={tolerance:g}"
+            hint = f"tolerance={tolerance:g} (--tolerance {tolerance:g})"
+            return f"{text}; so does loading with {hint}"
     return text
 
 
