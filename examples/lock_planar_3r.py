@@ -1,14 +1,14 @@
 """Planar 3R pendulum: two joints lock one after another, naively and with momentum kept.
 
 Paper 4, section 6, figures 2 to 4: three bars released from rest, fixed-step RK4. The naive switch
-sets the velocity of the joint to zero and leaves the others alone; the consistent one solves eq.
-22. Configuration, cross-section, times and step of the paper are lost: here the bars start
-stretched and horizontal, `planar_3r.urdf` has an estimate of the section, the locks come after
-0.6 s and 1.2 s, the step is 1 ms.
+sets the velocity of the locking joint to zero and leaves the others alone; the consistent one
+solves eq. 22. Our copy of the paper lacks configuration, cross-section, times and step: here the
+bars start stretched and horizontal, `planar_3r.urdf` has an estimate of the section, the locks come
+after 0.6 s and 1.2 s, the step is 1 ms.
 
-Asserted: momenta of unlocked joints jump naively and do not jump consistently; the consistent
-energy drops by 0.5 dv' M dv and never rises, the naive one rises at the second lock, out of
-nothing; locked angles stay equal to the last bit; eqs. 22, 32 and 37 agree.
+Asserted: the momenta of unlocked joints jump in the naive run and not in the consistent one; the
+consistent energy drops by 0.5 dv' M dv and never rises, while the naive one rises at the second
+lock, out of nothing; locked angles stay equal to the last bit; eqs. 22, 32 and 37 agree.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ gravity and friction act, joints 1, 2, 3 lock after 0.1, 0.2, 0.3 s. The naive s
 velocity of the joint to zero and nothing else. The paper prints neither start nor times nor
 parameters: those here are ours, `six_axis_arm.urdf` and the rotors are estimates.
 
-Asserted: momenta of unlocked joints jump naively and do not jump consistently; the energy drops by
-0.5 dv' M dv; locked angles stay equal to the last bit; eqs. 22, 32 and 37 agree; two locks at one
-instant give the same in both orders and together.
+Asserted: the momenta of unlocked joints jump in the naive run and not in the consistent one; the
+energy drops by 0.5 dv' M dv; locked angles stay equal to the last bit; eqs. 22, 32 and 37 agree;
+two locks at one instant give the same in either order and together.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Four-bar and seven-bar released from rest: how far their loops open in 10 s (paper 3, 4.1).
 
-No stabilization. Expected of the paper: O-DCA keeps loops closed to machine precision, the error
+No stabilization. Expected from the paper: O-DCA keeps loops closed to machine precision, the error
 of multipliers at acceleration level grows with the square of time, that of a reduction at velocity
-level linearly (figures 6 to 9). Asserted: that; and that all methods describe the same motion.
+level linearly (figures 6 to 9). Asserted: these growth rates, and that all methods describe the
+same motion.
 
-What does it: the accelerations of O-DCA alone are those of every other method, and drift alike
-(second line). It is the first two sweeps of the paper, which assemble positions and velocities of
-all bodies after every step as the last two assemble accelerations, that close the loops.
+The reason: the accelerations of O-DCA alone are those of every other method, and drift alike
+(second line). What closes the loops are the first two sweeps of the paper, which assemble positions
+and velocities of all bodies after every step as the last two assemble accelerations.
 """
 
 from __future__ import annotations

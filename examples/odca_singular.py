@@ -7,13 +7,14 @@ hold the tip of the third; stretched, that one is at the end of its stroke and n
 what they do. Both equilibria are singular, so that the linkages pass them twice per swing. The
 distance of the pivots in 5-b, the releases and the initial speeds are our choice.
 
-Expected of the paper (figure 10): O-DCA is not affected, also started in the singular configuration
-with a velocity, where textbook methods fail at once. Asserted: that; and the exact motion of 5-a,
-where three parallel bars move as a pendulum whose period is an elliptic integral.
+Expected from the paper (figure 10): O-DCA is not affected, even if it starts in the singular
+configuration with a velocity, where textbook methods fail at once. Asserted: that, and the exact
+motion of 5-a, where three parallel bars move like a pendulum whose period is an elliptic integral.
 
-Passing by, our textbook methods go on, other than the paper's: a step rarely ends on the very spot.
-What the linkage then does off its manifold, near the branching, is another matter: compare the
-energies. ``pl.Augmented`` finds out the rank, so that it can start there too.
+Where the linkage only passes such a pose, our textbook methods continue, unlike those of the paper:
+a step rarely ends exactly there. What the linkage then does off its manifold, near the branching,
+is another matter: compare the energies. ``pl.Augmented`` determines the rank, so that it can start
+there too.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 A planar satellite of the size of INTELSAT V, a main body and two panels of four parts each, unfolds
 in 10 s without outer forces. First-order Euler with a step of 0.01 s gains angular momentum about
-the centre of mass step by step; with the conservation law as a non-holonomic row, and projection to
-it, the gain is gone. Asserted: that the drift grows, is first order in the step, and falls to
-machine precision with the row; and that the reference (dop853) keeps energy and momentum at least
-as well as the paper's, to 1.1e-9 J and 1.6e-9 kg m^2/s.
+the centre of mass step by step; with the conservation law as a non-holonomic constraint equation,
+and projection to it, the gain vanishes. Asserted: that the drift grows, is first order in the step,
+and falls to machine precision with that equation; and that the reference (dop853) keeps energy and
+momentum at least as well as the paper's, to 1.1e-9 J and 1.6e-9 kg m^2/s.
 
 Masses and lengths are estimates. The paper does not say what drives the panels: here springs in all
 hinges, and cables that let the parts of a panel open together, one against the other. The panels
