@@ -50,6 +50,34 @@ app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
 
 
+ScenarioFile = Annotated[
+    Path, argument("Scenario file (docs/scenario.md).", "SCENARIO.yaml", *YAMLS)
+]
+Until = Annotated[
+    str | None, text_option("End of the run, overriding the scenario: 2, 800ms.", "T")
+]
+AtLimits = Annotated[
+    str | None,
+    text_option(
+        "What happens at position limits, overriding the scenario: warn, stop (the run ends), "
+        "or 'end stop' (joints hit their limits).",
+        "WHAT",
+    ),
+]
+Outputs = Annotated[
+    list[Path] | None,
+    file_option(
+        "File to write in addition to those of the scenario; its extension says what it holds: "
+        f".npz, .csv, .parquet, .html, .png, .svg, .pdf, .json. {REPEATED}",
+        "--output",
+        "-o",
+    ),
+]
+ForceAny = Annotated[
+    bool, flag("--force", "Overwrite any file, and write outside the folder of the scenario.")
+]
+
+
 @command(
     app,
     "simulate urdf/palletizer.scenario.yaml",
@@ -58,34 +86,11 @@ app = typer.Typer(rich_markup_mode="rich")
     panel=RUNS,
 )
 def simulate(
-    scenario: Annotated[
-        Path,
-        argument("Scenario file (docs/scenario.md).", "SCENARIO.yaml", *YAMLS),
-    ],
-    until: Annotated[
-        str | None, text_option("End of the run, overriding the scenario: 2, 800ms.", "T")
-    ] = None,
-    limits: Annotated[
-        str | None,
-        text_option(
-            "What happens at position limits, overriding the scenario: warn, stop (the run ends), "
-            "or 'end stop' (joints hit their limits).",
-            "WHAT",
-        ),
-    ] = None,
-    output: Annotated[
-        list[Path] | None,
-        file_option(
-            "File to write in addition to those of the scenario; its extension says what it holds: "
-            f".npz, .csv, .parquet, .html, .png, .svg, .pdf, .json. {REPEATED}",
-            "--output",
-            "-o",
-        ),
-    ] = None,
-    force: Annotated[
-        bool,
-        flag("--force", "Overwrite any file, and write outside the folder of the scenario."),
-    ] = False,
+    scenario: ScenarioFile,
+    until: Until = None,
+    limits: AtLimits = None,
+    output: Outputs = None,
+    force: ForceAny = False,
     as_json: AsJson = None,
 ) -> int:
     """Run the simulation that a scenario file describes: start, forces, locks, events, outputs.

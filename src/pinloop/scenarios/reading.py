@@ -250,31 +250,26 @@ def _state(start: StartEntry, scenario: BoundScenario, mode: Mode) -> tuple[Arra
     if start.limits:
         for joint, values in held.items():
             with scenario.at("start", "q", joint):
-                _within_limits(robot, joint, values)
+                _check_limits(robot, joint, values)
     with scenario.at("start", *(("q",) if held else ())):
         guess = robot.configuration({**near, **held})
         q = assemble(closed, guess, held, limits=start.limits)
     asked = scenario.values(start.v, "start", "v", rates=True)
     still = {lock.joint: np.zeros(robot.coordinates(lock.joint).nv) for lock in mode.locks}
-    for joint in asked:
+    for joint in (joint for joint in asked if joint in still):
         with scenario.at("start", "v", joint):
-            _moves(joint, still)
+            raise BadValue(f"joint '{joint}' is locked at the start; give it no rate, or unlock it")
     with scenario.at("start", *(("v",) if asked else ())):
         return q, consistent_velocity(closed, q, {**asked, **still})
 
 
-def _within_limits(robot: Mechanism, joint: str, values: list[float]) -> None:
+def _check_limits(robot: Mechanism, joint: str, values: list[float]) -> None:
     q = robot.configuration({joint: values})
     for _, value, low, high in outside_limits(robot, q, (joint,)):
         raise BadValue(
             f"joint '{joint}' is set to {value:.9g}, outside its limits, {low:.9g} to {high:.9g}; "
             "write 'limits: false' under start to ignore them"
         )
-
-
-def _moves(joint: str, still: Mapping[str, object]) -> None:
-    if joint in still:
-        raise BadValue(f"joint '{joint}' is locked at the start; give it no rate, or unlock it")
 
 
 def _limits(file: Scenario, scenario: BoundScenario) -> Limits:

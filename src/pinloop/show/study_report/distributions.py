@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,9 @@ from .results import VARIED, Measures, QuantityDistribution, Results, capital
 
 Array = NDArray[np.float64]
 
-_HEIGHT, _SMALL = 170.0, 120.0
-"""Height of a chart, and of one of a single joint."""
+_SHAPE: dict[str, Any] = {"height": 170.0, "half": True, "follows": False}
+_SMALL = 120.0
+"""Height of a chart of a single joint."""
 _COLOR = "#3d7fb8"
 _MOST_JOINTS = 12
 """So many joints have a histogram each; of more, the farthest ones do."""
@@ -124,7 +125,7 @@ def histogram(values: Array) -> tuple[Array, NDArray[np.int64]]:
     return edges, counts.astype(np.int64)
 
 
-def _histogram_chart(measure: QuantityDistribution, height: float = _HEIGHT) -> Chart:
+def _histogram_chart(measure: QuantityDistribution, height: float = _SHAPE["height"]) -> Chart:
     """The histogram of a quantity, with median, 95 % and the worst case marked."""
     edges, counts = histogram(measure.shown)
     quantity, spread = measure.quantity, measure.spread
@@ -154,10 +155,8 @@ def _histogram_chart(measure: QuantityDistribution, height: float = _HEIGHT) -> 
         span=(float(edges[0]), float(edges[-1])),
         instants=[*marks, Instant(quantity.factor * spread.worst, worst)],
         shapes=bars,
-        follows=False,
         whole=True,
-        height=height,
-        half=True,
+        **_SHAPE | {"height": height},
     )
 
 
@@ -165,9 +164,8 @@ def _share_chart(measure: QuantityDistribution) -> Chart:
     """Which share of the cases stays within a value."""
     quantity = measure.quantity
     ordered = np.sort(measure.shown)
-    chosen = np.arange(len(ordered))
-    if len(ordered) > _STEPS:
-        chosen = np.unique(np.linspace(0, len(ordered) - 1, _STEPS).round().astype(int))
+    steps = min(len(ordered), _STEPS)
+    chosen = np.linspace(0, len(ordered) - 1, steps).round().astype(int)
     share = 100.0 * (chosen + 1) / len(ordered)
     x = np.repeat(ordered[chosen], 2)
     y = np.concatenate([[0.0], np.repeat(share, 2)[:-1]])
@@ -182,9 +180,7 @@ def _share_chart(measure: QuantityDistribution) -> Chart:
         span=(low, high),
         instants=[Instant(quantity.factor * measure.spread.most)],
         room=False,
-        follows=False,
-        height=_HEIGHT,
-        half=True,
+        **_SHAPE,
     )
 
 
@@ -224,11 +220,9 @@ def bin_result(x: Array, y: Array) -> Binned:
     """Sum up a result in bins of a quantity, shapes (n,)."""
     bins = _bins(x)
     rows = []
-    for bin_number in np.unique(bins):
-        here = bins == bin_number
-        part = y[here]
-        low, median, high = np.quantile(part, (0.05, 0.5, 0.95))
-        rows.append((x[here].mean(), low, median, high, part.min(), part.max()))
+    for here in (bins == k for k in np.unique(bins)):
+        spread = np.quantile(y[here], (0.05, 0.5, 0.95))
+        rows.append((x[here].mean(), *spread, y[here].min(), y[here].max()))
     return Binned(*np.array(rows).T)
 
 
@@ -326,9 +320,7 @@ def _influence_chart(results: Results, measure: QuantityDistribution, variable: 
         x_label=f"{name} [{unit}]" if unit else name,
         span=(float(x.min()), float(x.max())),
         shapes=below,
-        follows=False,
-        height=_HEIGHT,
-        half=True,
+        **_SHAPE,
     )
 
 

@@ -172,10 +172,7 @@ class Ranges(NamedTuple):
 
 def ranges(setup: Setup) -> Ranges:
     """Ranges of all variables, joint by joint."""
-    variables = setup.variables
-    of = {(variable.kind, variable.joint): variable for variable in variables}
-    kinds = [kind for kind in VARIED if any(kind == own and joint for own, joint in of)]
-    joints = list(dict.fromkeys(variable.joint for variable in variables if variable.joint))
+    variables, (of, kinds, joints) = setup.variables, _by_joint(setup)
     blocks: list[tuple[str, Block]] = []
     if joints:
         headings = ["<joint", *(VARIED[kind] for kind in kinds)]
@@ -186,6 +183,13 @@ def ranges(setup: Setup) -> Ranges:
     if others:
         blocks.append(("Beside that", KeyValues("Beside that", others)))
     return Ranges(blocks, any(not variable.varies for variable in variables))
+
+
+def _by_joint(setup: Setup) -> tuple[dict[tuple[str, str], Variable], list[str], list[str]]:
+    """Variables of joints by kind and joint, their kinds, and the joints."""
+    of = {(v.kind, v.joint): v for v in setup.variables if v.joint}
+    kinds = [kind for kind in VARIED if any(kind == own for own, _ in of)]
+    return of, kinds, list(dict.fromkeys(joint for _, joint in of))
 
 
 def _range(variable: Variable | None) -> str:
@@ -366,13 +370,11 @@ def shown_cases(
 
 
 def _joint_table(case: ReplayedCase, study: Study) -> Table:
-    variables, joints = study.setup.variables, case.stop.joints
-    of = {(variable.kind, variable.joint): variable for variable in variables}
-    kinds = [k for k in VARIED if any(kind == k and name for kind, name in of)]
+    joints, (of, kinds, varied) = case.stop.joints, _by_joint(study.setup)
     struck = any(joint.impulse for joint in joints.values())
     ends = ("moves", "at rest after", *(("impulse",) if struck else ()), "gear, at most")
     rows = []
-    for name in dict.fromkeys([*(v.joint for v in variables if v.joint), *joints]):
+    for name in dict.fromkeys([*varied, *joints]):
         units = units_of(case.stop.robot, name)
         results = _joint_results(joints[name], units) if name in joints else {}
         values = [_value(of.get((kind, name)), case.values) for kind in kinds]
