@@ -135,7 +135,7 @@ def test_what_the_loops_decide_is_said() -> None:
     robot = dragged("spherical_threebar")
     before = robot.q.copy()
     last = [one for one in robot.sliders if one.joint == "ball_1"][2]
-    assert "loops decide" in robot.move(last, 0.3)
+    assert "loops determine" in robot.move(last, 0.3)
     assert_allclose(robot.q, before, atol=1e-9)
 
 

@@ -327,7 +327,7 @@ def test_nothing_to_show_is_no_trouble(study: pl.Study, tmp_path: Path) -> None:
     for name, some in (("all failed", failed), ("one", rows[:1]), ("none", [])):
         one = replace(changed(study, tmp_path / f"{name}.csv", some), size=64)
         page = Page(one.save_html(tmp_path / f"{name}.html").read_text(encoding="utf-8"))
-        assert ("nothing to distribute" in page.text) == (name != "one"), name
+        assert ("there are no distributions" in page.text) == (name != "one"), name
         assert "are still to be done" in page.text or name == "all failed"
 
 

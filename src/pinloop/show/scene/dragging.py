@@ -77,8 +77,8 @@ class Dragged:
     def values(self, joint: str) -> Array:
         """Coordinates of a joint that can be dragged.
 
-        Those of the configuration where there are as many as freedoms; otherwise translations, then
-        the rotation vector [m, rad].
+        Those of the configuration where there is one per degree of freedom; otherwise translations,
+        then the rotation vector [m, rad].
         """
         return _chart(self.q[self.robot.coordinates(joint).q], self.robot.coordinates(joint))
 
@@ -124,7 +124,7 @@ class Dragged:
         if part < 1.0:
             return self._obstacle(slider.joint)
         if abs(self.values(slider.joint)[slider.column] - goal[slider.column]) > SLIDER_MISSED:
-            return f"'{slider.joint}' goes no further that way: the loops decide part of it"
+            return f"'{slider.joint}' goes no further that way: the loops determine part of it"
         return ""
 
     def _move_open(self, joint: str, goal: Array) -> str:

@@ -181,7 +181,7 @@ def ranges(setup: Setup) -> Ranges:
         blocks.append(("Joint by joint", table))
     others = tuple((VARIED[v.kind], Cell(_range(v))) for v in variables if not v.joint)
     if others:
-        blocks.append(("Beside that", KeyValues("Beside that", others)))
+        blocks.append(("Other quantities", KeyValues("Other quantities", others)))
     return Ranges(blocks, any(not variable.varies for variable in variables))
 
 
