@@ -229,13 +229,15 @@ def _head(brakes: Brakes) -> list[str]:
     text = f"""\
 Brakes, gears and drives{of}, for the analysis of its stops with pinloop.
 {origin}
-NOTHING IN THIS FILE IS CERTIFIED. A stop that is computed with it is a planning aid, no proof
-of safety. Put in values of the maker's data sheet or of measurements, and say so.
+NOTHING IN THIS FILE IS CERTIFIED. A stop computed with it is a planning aid and proves nothing
+about safety. Replace its numbers with values from data sheets or measurements, and name their
+source.
 
 A value is plain, or a table: {{value: 3.0, source: datasheet, note: "sheet 12, 20 C"}}. Its source
 is {", ".join(f"'{word}'" for word in get_args(Source)[:-1])} or '{get_args(Source)[-1]}'; 'robot' \
-is the robot's file. A line behind
-a # is not given: it shows the default. 'defaults:' beside 'joints:' holds for every joint.
+means the robot file. A commented
+line shows the default of a parameter that is not given. 'defaults:' beside 'joints:' applies to
+every joint.
 
 Parameters, with units on turning | sliding joints, and defaults:
 """
