@@ -186,10 +186,8 @@ class RunPlots:
         stored = Fine(self._run.t, self._run.q, self._run.v, np.arange(len(self._run.t)))
         ranks: Ranks = {}
         for name in robot.joints:
-            speeds = {
-                coordinate.label: float(np.abs(coordinate.values).max())
-                for coordinate in velocities(robot, name, stored)
-            }
+            rates = velocities(robot, name, stored)
+            speeds = {rate.label: float(np.abs(rate.values).max()) for rate in rates}
             speeds[name] = max(speeds.values(), default=0.0)
             ranks |= {label: (name in robot.actuated, speed) for label, speed in speeds.items()}
         return ranks

@@ -117,7 +117,8 @@ class Dragged:
             lead,
             lambda q: (held,),
             max(1, int(np.ceil(distance / _STEP))),
-            limits=self._within_limits(),
+            # Who has left the limits may go on without them.
+            limits=not outside_limits(self.robot, self.q, self.robot.joints),
             leap=_LEAP,
             finest=_FINEST,
         )
@@ -156,10 +157,6 @@ class Dragged:
             self._holds[joint] = held
         return self._holds[joint]
 
-    def _within_limits(self) -> bool:
-        """Whether the robot respects its limits; who has left them may go on without."""
-        return not outside_limits(self.robot, self.q, self.robot.joints)
-
     def _obstacle(self, joint: str) -> str:
         """Why a joint goes no further."""
         held = self._held(joint)
@@ -190,22 +187,15 @@ class Dragged:
         sliders = []
         for name in self.robot.joints:
             at = self.robot.coordinates(name)
-            if not _has_chart(at):
-                continue
+            if at.nq != at.nv and (at.nq, at.nv) not in ((2, 1), (4, 3), (7, 6)):
+                continue  # it has no chart
             names = coordinate_names(self.robot.tree, name)
             for k, value in enumerate(self.values(name)):
                 low, high = self._ends(at, k, float(value))
-                sliders.append(
-                    Slider(
-                        name,
-                        k,
-                        name if at.nv == 1 else f"{name}.{names[k]}",
-                        low,
-                        high,
-                        bool(self.robot.is_translation[at.v.start + k]),
-                        name in self.robot.actuated,
-                    )
-                )
+                label = name if at.nv == 1 else f"{name}.{names[k]}"
+                linear = bool(self.robot.is_translation[at.v.start + k])
+                motor = name in self.robot.actuated
+                sliders.append(Slider(name, k, label, low, high, linear, motor))
         return sorted(sliders, key=lambda slider: not slider.motor)
 
     def _ends(self, at: JointCoordinates, column: int, value: float) -> tuple[float, float]:
@@ -222,10 +212,6 @@ class Dragged:
         low = low if low > -far else min(-reach, value)
         high = high if high < far else max(reach, value)
         return min(low, value), max(high, value)
-
-
-def _has_chart(at: JointCoordinates) -> bool:
-    return at.nq == at.nv or (at.nq, at.nv) in ((2, 1), (4, 3), (7, 6))
 
 
 def _chart(q: Array, at: JointCoordinates) -> Array:
