@@ -174,16 +174,6 @@ def _size(balance: EnergyBalance) -> float:
     return float(sum(np.abs(energy).max() for energy in parts))
 
 
-def _defect(equations: EquationsOfMotion, dense: Dense, t: float, h: float) -> Array:
-    """By how much the interpolation inside a step misses the acceleration.
-
-    The work of forces is integrated along it: its velocities are off by about ``h`` times that.
-    """
-    eps = 1e-3 * h
-    slope = (dense(t + eps)[1] - dense(t - eps)[1]) / (2 * eps)
-    return np.asarray(equations.acceleration(t, *dense(t)) - slope)
-
-
 _MOST = 100.0
 """So many errors of a controlled step may be projected away. Healthy runs need 1, those that pass
 a bifurcation 10."""
