@@ -35,7 +35,7 @@ ROTATION_DUST = 1e-15
 DIFFERENCE_STEP = 1e-6
 """rad, m: half width of central differences; their error is its square or 1e-10"""
 SLOPE_STEP = 2e-3
-"""rad, m: the same for derivatives of matrices, by differences of fourth order"""
+"""rad, m: the same for derivatives by differences of fourth order"""
 FORWARD_STEP = 1e-7
 """rad, lengths: width of one-sided differences"""
 COMPLEX_STEP = 1e-30

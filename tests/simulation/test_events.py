@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ellipk
 
 import pinloop as pl
-from pinloop.integrate import event_location
+from pinloop.integrate import Bernstein, event_location
 from pinloop.simulation.events import Report
 
 from .. import switching as s
@@ -392,7 +392,9 @@ def test_limits_out_of_reach_are_left_out_and_no_hit_is_missed(
     run, few = hits()
     # Of coefficients whose signs alternate no polynomial seems to be off zero.
     signs = np.array([[1.0], [-1.0]] * 3)
-    monkeypatch.setattr(event_location, "_BERNSTEIN", signs * event_location._BERNSTEIN)
+    quintics = Bernstein.of(5)
+    mixed = replace(quintics, of_powers=signs * quintics.of_powers)
+    monkeypatch.setattr(Bernstein, "of", lambda degree: mixed)
     whole, many = hits()
     assert run.events == whole.events and run.q.tobytes() == whole.q.tobytes()
     assert run.events and few < many / 4

@@ -8,6 +8,7 @@ equation in closed form. In its flat poses ``count + 1`` freedoms meet.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,22 @@ METHODS = [
 def test_windows_swing_through_flat_poses(count: int, method: pl.MuntheKaas, error: float) -> None:
     """The smaller the tolerance or the step, the smaller the error; four poses are passed."""
     assert swing(count, 4.0, method=method) < error
+
+
+def test_between_its_states_a_passage_is_as_accurate(tmp_path: Path) -> None:
+    """Also once the run is over, and the branch that it was on is not known any more."""
+    robot = tables.build(windows(2))
+    method = pl.MuntheKaas("dop853", rtol=1e-11, atol=1e-11)
+    run = pl.simulate(robot, *parallel(robot, np.pi / 2, -1.0), until=2.0, method=method)
+    assert run.inner is not None
+    on_branch = np.flatnonzero(np.isfinite(run.inner).all(axis=(1, 2)))
+    assert 0 < len(on_branch) < len(run.t) - 1
+    middle = 0.5 * (run.t[:-1] + run.t[1:])
+    loaded = pl.load_trajectory(run.save(tmp_path / "passage"))
+    for k in (*on_branch[:6], *range(0, len(middle), 9)):
+        angle = angle_of(robot, run(middle[k]).q)
+        assert abs(angle - angle_after(2, float(middle[k]))) < 4e-9
+        assert angle == angle_of(robot, loaded(middle[k]).q)
 
 
 def test_fixed_steps_keep_their_order() -> None:

@@ -178,7 +178,7 @@ def test_files_that_hold_no_run(tmp_path: Path) -> None:
         broken("no times", t=None): "is not a saved run",
         broken("no robot", robot=None): "is not a saved run",
         broken("odd", robot=np.array("{")): "is not a saved run",
-        broken("other", robot=np.array(text.replace("trajectory-2", "trajectory-9"))): "format is",
+        broken("other", robot=np.array(text.replace("trajectory-3", "trajectory-9"))): "format is",
         broken("list", robot=np.array("[1, 2]")): "is not a saved run",
         broken("bare", robot=np.array('{"format": "pinloop-trajectory-1"}')): "is not a saved run",
     }

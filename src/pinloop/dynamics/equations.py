@@ -329,7 +329,6 @@ class EquationsOfMotion:
             M = self._full(pin.crba(self._model, data, q))
             self._kinematics(data, q, v)
             potential = float(pin.computePotentialEnergy(self._model, data, q))
-            pin.updateFramePlacements(self._model, data)
             stored = self._applied.energies(t, q, data)
         return 0.5 * float(v @ M @ v), potential, stored
 

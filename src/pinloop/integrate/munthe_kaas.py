@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from ..boundary.arguments import public
 from ..boundary.marks import As, Duration, NotNegative, Positive
 from ..errors import BadValue
-from ..tolerances import DIFFERENCE_STEP, INTEGRATION, LEAST_ERROR, LEAST_STEP
-from .polynomials import hermite, slope_powers, value_powers
+from ..tolerances import INTEGRATION, LEAST_ERROR, LEAST_STEP, SLOPE_STEP
+from .polynomials import INNER, hermite, refined, slope_powers, value_powers
 from .tableaux import METHODS, Tableau, get_tableau
 
 Array = NDArray[np.float64]
@@ -65,6 +65,12 @@ class ConfigurationGroup(Manifold, Protocol):
 class Step:
     """A step taken, with all that dense output needs.
 
+    Inside, the algebra coordinates are a quintic that has both derivatives at both ends: velocities
+    are of fifth order. For a method of higher order the accelerations at three more parts of the
+    step make of it a polynomial of the eighth degree, whose velocities are of eighth order. They
+    are taken along the polynomial of one degree less, so that nothing but the ends is needed, where
+    a projection has put them; and only when something inside is asked for.
+
     Args:
         manifold: the group.
         t0: start [s].
@@ -76,6 +82,8 @@ class Step:
         q1: configuration at the end.
         v1: velocity at the end.
         a1: acceleration at the end.
+        follows: right-hand side, where a quintic is less accurate than the method.
+        inner: what `bends` is, if it is known already.
     """
 
     manifold: Manifold
@@ -88,31 +96,37 @@ class Step:
     q1: Array
     v1: Array
     a1: Array
+    follows: RightHandSide | None = None
+    inner: Array | None = None
 
     def __call__(self, t: float) -> tuple[Array, Array]:
-        """State inside the step, by quintic Hermite interpolation in the algebra."""
-        h = self.t1 - self.t0
-        s, p = (t - self.t0) / h, self.polynomial
-        psi, slope = value_powers(s) @ p, slope_powers(s) @ p
-        q = self.manifold.integrate(self.q0, psi)
-        return q, slope / h if self.manifold.flat else self.manifold.dexp(self.q0, psi, slope / h)
+        """State inside the step, by interpolation in the algebra."""
+        return self._at((t - self.t0) / (self.t1 - self.t0), self.polynomial)
 
     def inside(self, parts: Array) -> tuple[Array, Array]:
         """States at parts of the step, from 0 to 1: shapes (k, nq) and (k, nv)."""
-        h = self.t1 - self.t0
+        p = self.polynomial
         if self.manifold.flat and len(self.q0) == len(self.v0):
-            p = self.polynomial
-            return self.q0 + value_powers(parts) @ p, slope_powers(parts) @ p / h
-        states = [self(self.t0 + part * h) for part in parts]
+            psi, slope = value_powers(parts, len(p)) @ p, slope_powers(parts, len(p)) @ p
+            return self.q0 + psi, slope / (self.t1 - self.t0)
+        states = [self._at(part, p) for part in parts.tolist()]
         return np.array([q for q, _ in states]), np.array([v for _, v in states])
 
     def along(self, t: float) -> Array:
         """Algebra coordinates inside the step, shape (nv,): ``q(t) = q0 (+) psi(t)``."""
-        return np.asarray(value_powers((t - self.t0) / (self.t1 - self.t0)) @ self.polynomial)
+        p = self.polynomial
+        return np.asarray(value_powers((t - self.t0) / (self.t1 - self.t0), len(p)) @ p)
 
     @cached_property
     def polynomial(self) -> Array:
-        """Coefficients of the algebra coordinates in powers of the part of the step, (5, nv)."""
+        """Coefficients of the algebra coordinates in powers of the part of the step, (5|8, nv)."""
+        if (bends := self.bends) is None:
+            return self.quintic
+        return refined(self.quintic, INNER, (self.t1 - self.t0) ** 2 * bends)
+
+    @cached_property
+    def quintic(self) -> Array:
+        """The same as far as the ends tell, shape (5, nv)."""
         h = self.t1 - self.t0
         if self.manifold.flat:
             return hermite(self.psi, h * self.v0, h * self.v1, h * h * self.a0, h * h * self.a1)
@@ -124,6 +138,37 @@ class Step:
             h * h * self._bend(self.psi, self.v1, self.a1),
         )
 
+    @cached_property
+    def bends(self) -> Array | None:
+        """Second derivatives of the algebra coordinates at the parts `INNER`, shape (3, nv).
+
+        None where a quintic is as accurate as the method.
+        """
+        if self.inner is not None or self.follows is None:
+            return self.inner
+        quintic, h = self.quintic, self.t1 - self.t0
+        before, middle, behind = INNER.tolist()
+        bend = self._bend_at(middle, quintic)
+        p = refined(quintic, INNER[1:2], h * h * bend[None])
+        bends = np.array([self._bend_at(before, p), bend, self._bend_at(behind, p)])
+        # The middle one has been taken where the error is larger than at the others.
+        bends[1] = self._bend_at(middle, refined(quintic, INNER, h * h * bends))
+        return bends
+
+    def _at(self, part: float, p: Array) -> tuple[Array, Array]:
+        """State at a part of the step, of one polynomial or another."""
+        psi = value_powers(part, len(p)) @ p
+        rate = slope_powers(part, len(p)) @ p / (self.t1 - self.t0)
+        q = self.manifold.integrate(self.q0, psi)
+        return q, rate if self.manifold.flat else self.manifold.dexp(self.q0, psi, rate)
+
+    def _bend_at(self, part: float, p: Array) -> Array:
+        """Second derivative that the motion has where a polynomial is at a part of the step."""
+        assert self.follows is not None
+        q, v = self._at(part, p)
+        a = self.follows(self.t0 + part * (self.t1 - self.t0), q, v)
+        return a if self.manifold.flat else self._bend(value_powers(part, len(p)) @ p, v, a)
+
     def _rate(self, psi: Array, v: Array) -> Array:
         return self.manifold.dexp_inv(self.q0, psi, v)
 
@@ -133,9 +178,9 @@ class Step:
         size = float(np.abs(rate).max(initial=0.0))
         if size == 0.0:
             return self._rate(psi, a)
-        eps = DIFFERENCE_STEP / size
-        turned = self._rate(psi + eps * rate, v) - self._rate(psi - eps * rate, v)
-        return self._rate(psi, a) + turned / (2 * eps)
+        eps = SLOPE_STEP / size
+        two, one, behind, far = (self._rate(psi + k * eps * rate, v) for k in (-2, -1, 1, 2))
+        return self._rate(psi, a) + (8 * (behind - one) - (far - two)) / (12 * eps)
 
 
 @dataclass(frozen=True, eq=False)

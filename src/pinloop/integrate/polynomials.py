@@ -1,13 +1,15 @@
-"""Polynomials on a unit interval: quintics of dense output, and Chebyshev's points; knows no robot.
+"""Polynomials on a unit interval: those of dense output, and Chebyshev's points; knows no robot.
 
-Quintics start at zero; their coefficients are those of s, s^2, ... s^5 along the first axis, ``s``
-the part of a step. Of an analytic function the coefficients in Chebyshev's polynomials fall
-geometrically: the last ones tell what is missed.
+Those of dense output start at zero; their coefficients are those of s, s^2, ... along the first
+axis, ``s`` the part of a step. Of an analytic function the coefficients in Chebyshev's polynomials
+fall geometrically: the last ones tell what is missed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from math import comb
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,7 +93,6 @@ COARSE = Interpolation.of(_POINTS[::2])
 """Interpolation of the fourth order, in every second point of the fine one."""
 
 
-_BELOW, _ORDERS = np.arange(5), np.arange(1, 6)
 _HERMITE = np.array(
     [
         [0, 1, 0, 0, 0],
@@ -113,11 +114,81 @@ def hermite(end: Array, r0: Array, r1: Array, b0: Array, b1: Array) -> Array:
     return np.asarray((_HERMITE @ given.reshape(5, -1)).reshape(given.shape))
 
 
-def value_powers(s: ArrayLike) -> Array:
-    """What makes of coefficients the values at ``s``: ``value_powers(s) @ p``, shape (..., 5)."""
-    return np.asarray(np.asarray(s, dtype=float)[..., None] ** _ORDERS)
+def value_powers(s: ArrayLike, degree: int = 5) -> Array:
+    """What makes of coefficients the values at ``s``: ``value_powers(s) @ p``, (..., degree)."""
+    return np.asarray(np.asarray(s, dtype=float)[..., None] ** np.arange(1, degree + 1))
 
 
-def slope_powers(s: ArrayLike) -> Array:
-    """What makes of coefficients the derivatives at ``s``, shape (..., 5)."""
-    return np.asarray(np.asarray(s, dtype=float)[..., None] ** _BELOW * _ORDERS)
+def slope_powers(s: ArrayLike, degree: int = 5) -> Array:
+    """What makes of coefficients the derivatives at ``s``, shape (..., degree)."""
+    powers = np.arange(degree)
+    return np.asarray(np.asarray(s, dtype=float)[..., None] ** powers * (powers + 1))
+
+
+INNER = 0.5 + np.array([-0.5, 0.0, 0.5]) / np.sqrt(7.0)
+"""Parts of a step at which second derivatives are met in the middle: there the slope of a quintic
+and of its refinement by the middle one, respectively, is more accurate by one order."""
+
+
+def refined(quintic: Array, parts: Array, bends: Array) -> Array:
+    """A quintic with something added, so that it has given second derivatives inside.
+
+    ``s^3 (1 - s)^3 c(s)`` is added, which leaves it as it is at both ends.
+
+    Args:
+        quintic: its coefficients, shape (5, n).
+        parts: up to three parts of a step, shape (k,).
+        bends: second derivatives there, shape (k, n).
+
+    Returns:
+        Coefficients, shape (5 + k, n).
+    """
+    count = len(parts)
+    p, bumps = np.zeros((5 + count, quintic.shape[1])), np.zeros((5 + count, count))
+    p[:5] = quintic
+    for k in range(count):
+        bumps[2 + k : 6 + k, k] = 1.0, -3.0, 3.0, -1.0
+    powers = np.arange(5 + count)
+    second = (powers + 1) * powers * parts[:, None] ** np.maximum(powers - 1, 0)
+    return np.asarray(p + bumps @ np.linalg.solve(second @ bumps, bends - second @ p))
+
+
+@dataclass(frozen=True, eq=False)
+class Bernstein:
+    """Polynomials of a degree by control points: each lies between the least and largest of its.
+
+    Args:
+        even: even parts of the interval, one more than the degree.
+        control: from values there to control points.
+        of_powers: from coefficients of powers, the constant first, to control points.
+        powers: from control points to coefficients of powers.
+        left: from control points to those of the first half of the interval.
+    """
+
+    even: Array
+    control: Array
+    of_powers: Array
+    powers: Array
+    left: Array
+
+    @classmethod
+    @cache
+    def of(cls, degree: int) -> Bernstein:
+        """The basis of a degree."""
+        orders = range(degree + 1)
+        even = np.linspace(0.0, 1.0, degree + 1)
+        choose = np.array([[float(comb(i, j)) for j in orders] for i in orders])
+        signs = np.array([[(-1.0) ** (i - j) for j in orders] for i in orders])
+        powers = choose[degree][:, None] * choose * signs
+        values = even[:, None] ** np.arange(degree + 1) @ powers
+        left = choose / 2.0 ** np.arange(degree + 1)[:, None]
+        return cls(even, np.linalg.inv(values), choose / choose[degree], powers, left)
+
+    @property
+    def right(self) -> Array:
+        """From control points to those of the second half of the interval."""
+        return self.left[::-1, ::-1]
+
+    def at(self, u: float) -> Array:
+        """What makes of control points the value at a part of the interval."""
+        return np.asarray(u ** np.arange(len(self.even)) @ self.powers)

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..errors import BadValue
 from ..tolerances import SAME
 from .munthe_kaas import ConfigurationGroup
+from .polynomials import INNER
 
 Array = NDArray[np.float64]
 Inside = Callable[[float], tuple[Array, Array, Array]]
@@ -24,7 +25,18 @@ _MOST = 1e7
 
 
 class States(NamedTuple):
-    """States over time, and the steps in the algebra between them, shape (k - 1, nv)."""
+    """States over time, and the steps in the algebra between them, shape (k - 1, nv).
+
+    Args:
+        t: times [s].
+        q: configurations.
+        v: velocities.
+        a: accelerations.
+        psi: the steps.
+        mode: numbers of the modes.
+        inner: `Step.bends` of all steps, shape (k - 1, 3, nv), NaN where they can be computed
+            later; None where quintics are good enough.
+    """
 
     t: Array
     q: Array
@@ -32,6 +44,7 @@ class States(NamedTuple):
     a: Array
     psi: Array
     mode: NDArray[np.int64]
+    inner: Array | None = None
 
 
 class Recording(Protocol):
@@ -46,6 +59,7 @@ class Recording(Protocol):
         mode: int,
         psi: Array | None = None,
         inside: Inside | None = None,
+        inner: Array | None = None,
     ) -> None:
         """Take the next state.
 
@@ -58,6 +72,7 @@ class Recording(Protocol):
             psi: the step in the algebra that leads there, shape (nv,); None at the start and after
                 a change of the mode, where no step does.
             inside: what lies in that step; None where there is none.
+            inner: `Step.bends` of that step, if they cannot be computed later.
         """
         ...
 
@@ -74,13 +89,30 @@ class Recording(Protocol):
 class EveryStep:
     """Stores the ends of all steps.
 
+    In arrays that grow in place, by a sixteenth: no second copy of them ever exists.
+
     Args:
         nq: number of configuration coordinates.
         nv: number of velocity coordinates.
+        fine: whether steps have inner second derivatives, see `States`.
+
+    Attributes:
+        count: number of the states.
+        q: configurations, shape (at least count, nq).
     """
 
-    def __init__(self, nq: int, nv: int) -> None:
-        self._table = _Table(nq, nv)
+    def __init__(self, nq: int, nv: int, *, fine: bool = False) -> None:
+        self.count, inner = 0, len(INNER) if fine else 0
+        self._t = np.empty(0)
+        self.q = np.empty((0, nq))
+        self._v, self._a, self._psi = (np.empty((0, nv)) for _ in range(3))
+        self._mode = np.empty(0, dtype=np.int64)
+        self._inner = np.empty((0, inner, nv))
+
+    @property
+    def last(self) -> float | None:
+        """Time of the last state [s]; None before the first."""
+        return float(self._t[self.count - 1]) if self.count else None
 
     def add(
         self,
@@ -91,18 +123,31 @@ class EveryStep:
         mode: int,
         psi: Array | None = None,
         inside: Inside | None = None,
+        inner: Array | None = None,
     ) -> None:
         """Take the next state, see `Recording`."""
-        self._table.append(t, q, v, a, mode, 0.0 if psi is None else psi)
-
-    @property
-    def last(self) -> float | None:
-        """Time of the last state [s]; None before the first."""
-        return self._table.last
+        n = self.count
+        if n == len(self._t):
+            self._resize(n + n // 16 + 16)
+        self._t[n], self.q[n], self._v[n], self._a[n], self._mode[n] = t, q, v, a, mode
+        if n:
+            self._psi[n - 1] = 0.0 if psi is None else psi
+            self._inner[n - 1] = np.nan if inner is None else inner
+        self.count = n + 1  # last, so that Ctrl-C leaves no half of a state
 
     def states(self) -> States:
-        """All that is kept; nothing can be added any more."""
-        return self._table.trimmed()
+        """All that is kept; nothing can be added any more, as there is no room left."""
+        self._resize(self.count)
+        for array in (self._psi, self._inner):
+            array.resize((max(self.count - 1, 0), *array.shape[1:]), refcheck=False)
+        inner = self._inner if self._inner.shape[1] else None
+        return States(self._t, self.q, self._v, self._a, self._psi, self._mode, inner)
+
+    def _resize(self, count: int) -> None:
+        """Room for so many states. `numpy.ndarray.resize` moves memory, nobody else has views."""
+        # Times last: their number is the room that is there, also after Ctrl-C.
+        for array in (self.q, self._v, self._a, self._psi, self._mode, self._inner, self._t):
+            array.resize((count, *array.shape[1:]), refcheck=False)
 
 
 class Samples:
@@ -132,7 +177,7 @@ class Samples:
                 f"save_every is {every} s, which gives {(end - start) / every:.3g} states until "
                 f"{end:g} s; at most {_MOST:g} are kept"
             )
-        self._table, self._manifold = _Table(nq, nv), manifold
+        self._table, self._manifold = EveryStep(nq, nv), manifold
         self._start, self._every = start, every
         self._number = 1  # of the next sample; the start is kept anyhow
         self._fixed = -np.inf  # time of the last state that is no sample
@@ -147,6 +192,7 @@ class Samples:
         mode: int,
         psi: Array | None = None,
         inside: Inside | None = None,
+        inner: Array | None = None,
     ) -> None:
         """Take the next state, see `Recording`; errors of ``inside`` pass through."""
         if inside is None:
@@ -169,7 +215,7 @@ class Samples:
     def states(self) -> States:
         """All that is kept; nothing can be added any more."""
         self._fix()
-        return self._table.trimmed()
+        return self._table.states()
 
     def _fix(self) -> None:
         """Keep the latest state whatever its time, instead of a sample beside it."""
@@ -183,48 +229,5 @@ class Samples:
 
     def _append(self, t: float, q: Array, v: Array, a: Array, mode: int) -> None:
         table = self._table
-        psi = 0.0 if not table.count else self._manifold.difference(table.q[table.count - 1], q)
-        table.append(t, q, v, a, mode, psi)
-
-
-class _Table:
-    """States in arrays that grow in place, by a sixteenth: no second copy of them ever exists.
-
-    Attributes:
-        count: number of the states.
-        q: configurations, shape (at least count, nq).
-    """
-
-    def __init__(self, nq: int, nv: int) -> None:
-        self.count = 0
-        self._t = np.empty(0)
-        self.q = np.empty((0, nq))
-        self._v, self._a, self._psi = (np.empty((0, nv)) for _ in range(3))
-        self._mode = np.empty(0, dtype=np.int64)
-
-    @property
-    def last(self) -> float | None:
-        """Time of the last state [s]; None if there is none."""
-        return float(self._t[self.count - 1]) if self.count else None
-
-    def append(self, t: float, q: Array, v: Array, a: Array, mode: int, psi: ArrayLike) -> None:
-        """Add a state, and the step in the algebra that leads to it from the state before."""
-        n = self.count
-        if n == len(self._t):
-            self._resize(n + n // 16 + 16)
-        self._t[n], self.q[n], self._v[n], self._a[n], self._mode[n] = t, q, v, a, mode
-        if n:
-            self._psi[n - 1] = psi
-        self.count = n + 1  # last, so that Ctrl-C leaves no half of a state
-
-    def trimmed(self) -> States:
-        """The arrays without the room to grow, which they do not have any more."""
-        self._resize(self.count)
-        self._psi.resize((max(self.count - 1, 0), self._psi.shape[1]), refcheck=False)
-        return States(self._t, self.q, self._v, self._a, self._psi, self._mode)
-
-    def _resize(self, count: int) -> None:
-        """Room for so many states. `numpy.ndarray.resize` moves memory, nobody else has views."""
-        # Times last: their number is the room that is there, also after Ctrl-C.
-        for array in (self.q, self._v, self._a, self._psi, self._mode, self._t):
-            array.resize((count, *array.shape[1:]), refcheck=False)
+        psi = self._manifold.difference(table.q[table.count - 1], q) if table.count else None
+        table.add(t, q, v, a, mode, psi)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -72,6 +73,8 @@ class Flow:
             answer is None if it does not. Not looked at by default.
         decay: how velocities die away, a function of t, q, v, where that goes exactly into the
             steps.
+        fine: whether dense output is to be as accurate as the method, see `Step`; that takes
+            further evaluations, in any order.
     """
 
     acceleration: RightHandSide
@@ -81,6 +84,7 @@ class Flow:
     branch: Callable[[float, Array, Array], Flow] | None = None
     loss: Callable[[Step, Array, Array | None], object | None] | None = None
     decay: Callable[[float, Array, Array], Decay] | None = None
+    fine: bool = False
 
 
 class StepMemory(NamedTuple):
@@ -320,4 +324,11 @@ class Stepper:
         if a is None:
             self.evaluations += 1
             a = flow.acceleration(t_next, q, v)
-        return Step(manifold, t, t_next, *state, psi, q, v, a)
+        follows = None
+        if flow.fine and self.method.tableau.outruns_quintics:
+            follows = partial(self._evaluated, flow.acceleration)
+        return Step(manifold, t, t_next, *state, psi, q, v, a, follows)
+
+    def _evaluated(self, f: RightHandSide, t: float, q: Array, v: Array) -> Array:
+        self.evaluations += 1
+        return f(t, q, v)

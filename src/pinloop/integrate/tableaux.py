@@ -98,6 +98,11 @@ class Tableau:
         return float(x[np.argmax(beyond) - 1])
 
     @property
+    def outruns_quintics(self) -> bool:
+        """Whether a quintic, whose slope is of fifth order, is a worse dense output than it is."""
+        return self.order > 5
+
+    @property
     def stages(self) -> int:
         """Number of stages."""
         return len(self.b)

@@ -26,6 +26,8 @@ Array = NDArray[np.float64]
 E = TypeVar("E")
 
 _REACH = 1.0 + SAME
+_FARTHER = 1.2
+"""The same where a quintic is less accurate than the method; see `event_location`."""
 
 
 @dataclass(frozen=True)
@@ -182,10 +184,11 @@ class LimitWatch:
             return
         start = self._signs * (step.q0[self._cells] - self._levels)
         # The argument of the polynomials is at most 1.
-        ways = self._signs * _polynomials(step, self._columns)
-        most = start + _REACH * np.abs(ways).sum(axis=0)
+        ways = np.abs(_polynomials(step, self._columns)).sum(axis=0)
+        most = start + (_REACH if step.follows is None else _FARTHER) * ways
         for k in np.flatnonzero((most > LIMIT_PASSED) & (most > self._by)):
-            self._look_closer(int(k), np.r_[start[k], ways[:, k]][::-1], step)
+            way = self._signs[k] * step.polynomial[:, self._columns[k]]
+            self._look_closer(int(k), np.r_[start[k], way][::-1], step)
 
     def _look_closer(self, k: int, powers: Array, step: Step) -> None:
         """The extremes of one coordinate in a step, and where it passes its limit."""
@@ -195,11 +198,8 @@ class LimitWatch:
             if value > self._by[k] + SAME:
                 self._by[k], self._worst[k] = value, step.t0 + s * h
         if self._by[k] > LIMIT_PASSED and not np.isfinite(self._first[k]):
-            cuts = [0.0, *unit_roots(powers - np.r_[np.zeros(5), LIMIT_PASSED]), 1.0]
-            beyond = [
-                a for a, b in pairwise(cuts) if np.polyval(powers, (a + b) / 2) > LIMIT_PASSED
-            ]
-            self._first[k] = min([step.t0 + s * h for s in beyond], default=self._worst[k])
+            first = first_beyond(powers, LIMIT_PASSED)
+            self._first[k] = self._worst[k] if first is None else step.t0 + first * h
 
     @property
     def passed(self) -> tuple[LimitPassed, ...]:
@@ -223,8 +223,15 @@ class LimitWatch:
         return tuple(sorted(limits, key=lambda limit: limit.t))
 
 
+def first_beyond(powers: Array, level: float) -> float | None:
+    """The part of an interval from which on a polynomial is above a level; highest power first."""
+    cuts = [0.0, *unit_roots(np.polysub(powers, [level])), 1.0]
+    beyond = (a for a, b in pairwise(cuts) if np.polyval(powers, (a + b) / 2) > level)
+    return next(beyond, None)
+
+
 def _polynomials(step: Step, columns: NDArray[np.intp]) -> Array:
-    """Coefficients as `Step.polynomial`, of coordinates that are no part of a curved joint."""
+    """Coefficients as `Step.quintic`, of coordinates that are no part of a curved joint."""
     h = step.t1 - step.t0
     v0, v1, a0, a1 = (x[columns] for x in (step.v0, step.v1, step.a0, step.a1))
     return hermite(step.psi[columns], h * v0, h * v1, h * h * a0, h * h * a1)

@@ -249,8 +249,11 @@ class Run:
             return
         self._steps += 1
         self._limits.look(step)
-        flow = state.memory.branch or self._flow
-        self.recording.add(t, q, v, a, number, step.psi, partial(_inside, flow, step))
+        branch = state.memory.branch
+        inside = partial(_inside, branch or self._flow, step)
+        # The motion on a branch is not known any more once the run is over.
+        inner = step.bends if branch else None
+        self.recording.add(t, q, v, a, number, step.psi, inside, inner)
         self._report(t)
 
     # -- modes ------------------------------------------------------------------------------
@@ -275,6 +278,7 @@ class Run:
             None if self._projector is None else self._on_branch,
             None if self._projector is None else self._loss,
             self._decay if self._exact_damping else None,
+            fine=True,
         )
         if mode not in self._modes:
             self._modes.append(mode)

@@ -31,6 +31,7 @@ from ..boundary.schema import read_data
 from ..boundary.yaml import read_yaml
 from ..constraints.rows import Locked
 from ..errors import BadValue, LoadError, PinloopError
+from ..integrate import INNER
 from ..io.loading import load
 from ..io.saving import loops_document, write_urdf
 from ..model.mechanism import Mechanism
@@ -39,8 +40,12 @@ from .limits import LimitPassed
 from .modes import ModalSystem, Mode
 from .trajectory import Trajectory
 
-_FORMAT: Literal["pinloop-trajectory-2"] = "pinloop-trajectory-2"
+_FORMAT: Literal["pinloop-trajectory-3"] = "pinloop-trajectory-3"
 _ARRAYS = ("t", "q", "v", "a", "psi", "mode")
+_UNSIGNED = "pinloop-trajectory-1"
+"""Format without a digest."""
+_INNER = "inner"
+"""Array of runs whose steps are no quintics."""
 _LARGEST = 2**30
 """Bytes of a file, and of all that is in it when it is unpacked."""
 _LONGEST_HEADER = 10_000
@@ -60,7 +65,7 @@ class _ModeEntry:
 class _Header:
     """All of a run that is no array."""
 
-    format: Literal["pinloop-trajectory-1", "pinloop-trajectory-2"]
+    format: Literal["pinloop-trajectory-1", "pinloop-trajectory-2", "pinloop-trajectory-3"]
     urdf: str
     loops: str
     message: str
@@ -97,6 +102,8 @@ def save_trajectory(run: Trajectory, path: str | Path) -> Path:
     }
     text = json_text(header, indent=None, finite=False)
     arrays = {name: np.ascontiguousarray(getattr(run, name)) for name in _ARRAYS}
+    if (inner := run.inner_bends()) is not None:
+        arrays[_INNER] = inner
     if 4 * len(text) + sum(array.nbytes for array in arrays.values()) > _LARGEST:
         raise BadValue(f"a run of {len(run.t)} states is too large for a file; save fewer (every=)")
     digest = _digest(text, arrays)
@@ -130,7 +137,10 @@ def load_trajectory(path: str | Path) -> Trajectory:
     with _refusing(source):
         header = read_data(_Header, data, "")
         arrays = {name: members[name] for name in _ARRAYS}
-        if header.format == _FORMAT and str(members["sha256"][()]) != _digest(text, arrays):
+        if _INNER in members:
+            arrays[_INNER] = members[_INNER]
+        digest = "" if header.format == _UNSIGNED else _digest(text, arrays)
+        if digest and str(members["sha256"][()]) != digest:
             raise BadValue("its content does not agree with its digest")
         loops = _loops(header.loops)
     try:
@@ -157,7 +167,7 @@ def _refusing(source: str) -> Iterator[None]:
 
 def _digest(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
     digest = hashlib.sha256(text.encode())
-    for name in _ARRAYS:
+    for name in (*_ARRAYS, *([_INNER] if _INNER in arrays else [])):
         digest.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}".encode())
         digest.update(arrays[name].tobytes())
     return digest.hexdigest()
@@ -167,7 +177,7 @@ def _members(raw: bytes) -> dict[str, NDArray[Any]]:
     """The arrays of an archive; raises anything if it is none."""
     with ZipFile(BytesIO(raw)) as archive:
         names = [entry.filename for entry in archive.infolist()]
-        known = {f"{name}.npy" for name in ("robot", "sha256", *_ARRAYS)}
+        known = {f"{name}.npy" for name in ("robot", "sha256", *_ARRAYS, _INNER)}
         if len(set(names)) < len(names) or not known.issuperset(names):
             raise ValueError
         if sum(entry.file_size for entry in archive.infolist()) > _LARGEST:
@@ -216,6 +226,7 @@ def _run(robot: Mechanism, header: _Header, arrays: Mapping[str, NDArray[Any]]) 
         a=arrays["a"],
         psi=arrays["psi"],
         mode=arrays["mode"],
+        inner=arrays.get(_INNER),
     )
 
 
@@ -256,6 +267,8 @@ def _check_arrays(robot: Mechanism, arrays: Mapping[str, NDArray[Any]], modes: i
         "psi": (count - 1, nv),
         "mode": (count,),
     }
+    if _INNER in arrays:
+        shapes[_INNER] = count - 1, len(INNER), nv
     for name, shape in shapes.items():
         array, kind = arrays[name], "<i8" if name == "mode" else "<f8"
         if array.shape != shape or array.dtype.str != kind:

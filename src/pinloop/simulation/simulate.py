@@ -137,8 +137,9 @@ def simulate(
         nearby = equations.around(start, q0)
         q0, v0 = consistent_start(nearby, start, q0, v0)
     bound = bind_events(system, events, start, until)
+    method = method or MuntheKaas()
     recording = (
-        EveryStep(robot.nq, robot.nv)
+        EveryStep(robot.nq, robot.nv, fine=method.tableau.outruns_quintics)
         if save_every is None
         else Samples(robot.nq, robot.nv, RobotManifold(robot), (start, until), save_every)
     )
@@ -146,7 +147,7 @@ def simulate(
     stops, contacts = _at_limits(system, limits, ends, q0)
     bound = replace(bound, guards=(*bound.guards, *stops))
     run = Run(
-        system, method or MuntheKaas(), stabilization, (start, until), bound, recording, ends,
+        system, method, stabilization, (start, until), bound, recording, ends,
         contacts,
     )  # fmt: skip
     with _progress(progress, span, robot.name) as report:

@@ -5,11 +5,11 @@ As a table: named columns with units, for CSV and Parquet.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 import pinocchio as pin
@@ -53,6 +53,28 @@ class State(NamedTuple):
     v: Array
 
 
+class Replay(TypedDict, total=False):
+    """How a run is played.
+
+    Args:
+        rate: frames per second of motion, 30 by default; fewer are kept if a file would get too
+            large.
+        ghosts: times of poses that are shown translucent [s].
+        traces: frames or bodies whose way is drawn; by default the tool's, if there is one.
+        forces: loop joints, and locks as ``"lock:<joint>"``, whose reactions are drawn as arrows;
+            True for all there are.
+        moments: draw the moments of loop joints too.
+        title: title of the page; the robot's name by default.
+    """
+
+    rate: float
+    ghosts: Sequence[float]
+    traces: Sequence[str] | None
+    forces: Sequence[str] | bool
+    moments: bool
+    title: str | None
+
+
 @public
 @dataclass(frozen=True, eq=False)
 class Trajectory:
@@ -77,6 +99,8 @@ class Trajectory:
         rejected: number of rejected steps.
         accuracy: how accurately it was computed; None if that is not known.
         limits_passed: position limits that joints pass, also between the stored states.
+        inner: second derivatives inside each step, shape (k - 1, 3, nv), see `Step.bends`; NaN
+            where they are computed when asked for; None where quintics are good enough.
     """
 
     robot: Mechanism
@@ -96,6 +120,7 @@ class Trajectory:
     rejected: int = 0
     accuracy: Accuracy | None = field(default=None, repr=False)
     limits_passed: tuple[LimitPassed, ...] = ()
+    inner: Array | None = field(default=None, repr=False)
 
     __getstate__ = stored_fields
 
@@ -136,8 +161,9 @@ class Trajectory:
     def __call__(self, t: ArrayLike) -> State:
         """State at one time or several, between the stored ones by interpolation in the algebra.
 
-        The interpolation is of fifth order: with "dop853" and tight tolerances the stored states
-        are more accurate than what lies between them.
+        Of "dop853" it is of the eighth order and takes four more evaluations of the accelerations
+        per step; of other methods it is of the fifth. So it is between states that `save_every`
+        has kept, which may be far apart.
 
         Raises:
             BadValue: a time outside the run.
@@ -163,9 +189,14 @@ class Trajectory:
         k = int(np.searchsorted(self.t, time, side="right")) - 1
         if self.t[k] == time or k == len(self.t) - 1:
             return self.q[k].copy(), self.v[k].copy()
-        manifold = self._manifolds[self.mode[k]]
-        q, v = self.step(k, manifold)(time)
-        return manifold.normalize(q), v
+        step = self._step(k)
+        q, v = step(time)
+        return self._manifolds[self.mode[k]].normalize(q), v
+
+    @cached_property
+    def _step(self) -> Callable[[int], Step]:
+        """The step from a stored state to the next; that which was asked for last is kept."""
+        return lru_cache(1)(lambda k: self.step(k, self._manifolds[self.mode[k]]))
 
     @cached_property
     def _manifolds(self) -> tuple[RobotManifold, ...]:
@@ -179,25 +210,30 @@ class Trajectory:
             k: index of the state.
             manifold: the configuration group; one for many steps saves time.
         """
-        return Step(
-            manifold,
-            float(self.t[k]),
-            float(self.t[k + 1]),
-            self.q[k],
-            self.v[k],
-            self.a[k],
-            self.psi[k],
-            self.q[k + 1],
-            self.v[k + 1],
-            self.a[k + 1],
-        )
+        follows, inner = None, None if self.inner is None else self.inner[k]
+        if inner is not None and np.isnan(inner).any():
+            follows, inner = self._equations_of(int(self.mode[k])).acceleration, None
+        t0, t1 = self.t[k : k + 2].tolist()
+        (q0, q1), (v0, v1), (a0, a1) = ((x[k], x[k + 1]) for x in (self.q, self.v, self.a))
+        return Step(manifold, t0, t1, q0, v0, a0, self.psi[k], q1, v1, a1, follows, inner)
+
+    def inner_bends(self) -> Array | None:
+        """``inner`` with all that is computed when asked for, as it is saved."""
+        if self.inner is None:
+            return None
+        bends = np.zeros(self.inner.shape)
+        for k in np.flatnonzero(np.diff(self.t) > 0.0).tolist():
+            bends[k] = self._step(k).bends
+        return bends
 
     @property
     def equations(self) -> tuple[EquationsOfMotion, ...]:
         """Equations of motion that hold at each state."""
-        forces = self.forces or ((),) * len(self.modes)
-        of_mode = [self.system.equations(*key) for key in zip(self.modes, forces, strict=True)]
+        of_mode = [self._equations_of(number) for number in range(len(self.modes))]
         return tuple(of_mode[number] for number in self.mode)
+
+    def _equations_of(self, mode: int) -> EquationsOfMotion:
+        return self.system.equations(self.modes[mode], self.forces[mode] if self.forces else ())
 
     def energy(self) -> EnergyBalance:
         """Energies and work over time [J]; impulses are a line of their own."""
@@ -285,74 +321,32 @@ class Trajectory:
         """Write times, coordinates and velocities as Parquet (needs the extra ``parquet``)."""
         return write_parquet(self.columns(), path)
 
-    def save_html(
-        self,
-        path: str | Path,
-        *,
-        rate: float = 30.0,
-        ghosts: Sequence[float] = (),
-        traces: Sequence[str] | None = None,
-        forces: Sequence[str] | bool = (),
-        moments: bool = False,
-        title: str | None = None,
-    ) -> Path:
+    def save_html(self, path: str | Path, **options: Unpack[Replay]) -> Path:
         """Write the run as one HTML file that plays it in any browser, without a network.
 
         Args:
             path: file to write.
-            rate: frames per second of motion; fewer are kept if the file would get too large.
-            ghosts: times of poses that are shown translucent [s].
-            traces: frames or bodies whose way is drawn; by default the tool's, if there is one.
-            forces: loop joints, and locks as ``"lock:<joint>"``, whose reactions are drawn as
-                arrows; True for all there are.
-            moments: draw the moments of loop joints too.
-            title: title of the page; the robot's name by default.
+            options: what is shown; the fields of `Replay`.
         """
-        page: Path = forward(
-            "show.scene.run_page",
-            "write_run",
-            self,
-            path,
-            rate=rate,
-            ghosts=ghosts,
-            traces=traces,
-            forces=forces,
-            moments=moments,
-            title=title,
-        )
+        page: Path = forward("show.scene.run_page", "write_run", self, path, **options)
         return page
 
     def view(
-        self,
-        *,
-        rate: float = 30.0,
-        ghosts: Sequence[float] = (),
-        traces: Sequence[str] | None = None,
-        forces: Sequence[str] | bool = (),
-        moments: bool = False,
-        title: str | None = None,
-        open_browser: bool = False,
-        announce: bool = True,
+        self, *, open_browser: bool = False, announce: bool = True, **options: Unpack[Replay]
     ) -> Any:
-        """Play the run in the browser; arguments as those of `save_html`.
+        """Play the run in the browser.
+
+        Args:
+            open_browser: whether a browser is opened.
+            announce: whether the address is printed.
+            options: what is shown; the fields of `Replay`.
 
         Returns:
             The viewer: ``show(t)`` goes to a time [s], ``wait`` waits for Ctrl-C, ``close`` ends
-            it; a notebook shows it below the cell. Its address is printed if ``announce`` is set.
+            it; a notebook shows it below the cell.
         """
-        return forward(
-            "show.scene.run_page",
-            "play_run",
-            self,
-            open_browser,
-            announce,
-            rate=rate,
-            ghosts=ghosts,
-            traces=traces,
-            forces=forces,
-            moments=moments,
-            title=title,
-        )
+        show = open_browser, announce
+        return forward("show.scene.run_page", "play_run", self, *show, **options)
 
 
 def sampled(run: Trajectory, every: float) -> Trajectory:

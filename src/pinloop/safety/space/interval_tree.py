@@ -3,7 +3,7 @@
 No shapes and no distances here: dense output, configurations, placements of the joints, times.
 
 **Steps.** Between two stored states a `Trajectory` moves along ``q0 (+) psi(s)`` with a polynomial
-``psi`` of fifth order in the algebra, ``s`` from 0 to 1 over a step: what lies between is exact.
+``psi`` in the algebra, ``s`` from 0 to 1 over a step: what lies between is exact.
 Extrema of coordinates are roots of derivatives.
 
 **Leaves.** Steps are halved until a criterion is met; what is left are the leaves. How motion
@@ -15,24 +15,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from math import comb
 from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 import pinocchio as pin
-from numpy.polynomial import Polynomial
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ...boundary.arguments import public
 from ...errors import BadValue
-from ...integrate import Step, hermite, slope_powers, value_powers
+from ...integrate import Bernstein, Step, hermite, unit_roots
 from ...model.mechanism import Mechanism
-from ...simulation.limits import LimitPassed, ends_seen_from, joint_ends
+from ...simulation.limits import LimitPassed, ends_seen_from, first_beyond, joint_ends
 from ...simulation.modes import RobotManifold
 from ...simulation.trajectory import Trajectory
-from ...tolerances import BESIDE_STATE, LIMIT_PASSED, REAL_ROOT, SHORT_STEP
+from ...tolerances import BESIDE_STATE, LIMIT_PASSED, SHORT_STEP
 from .joint_motions import FrameBounds, bound_factors, compute_joint_poses, joint_factors
 from .solids import Piece
 
@@ -42,46 +39,29 @@ Side = Literal["lower", "upper"]
 
 # -- steps ----------------------------------------------------------------------------------
 
-EVEN = np.linspace(0.0, 1.0, 6)
-"""Six even instants of a step."""
-BINOMIALS = np.array([[float(comb(i, j)) for j in range(6)] for i in range(6)])
-"""Binomial coefficients up to the fifth row, zero beyond the diagonal."""
-
-
-def bernstein(u: ArrayLike) -> Array:
-    """Values at ``u`` of the six Bernstein polynomials of fifth order, shape (..., 6)."""
-    x = np.asarray(u, dtype=float)[..., None]
-    k = np.arange(6)
-    return np.asarray(BINOMIALS[5] * x**k * (1 - x) ** (5 - k))
-
-
-CONTROL = np.linalg.inv(bernstein(EVEN))
-"""From values at six even instants to control points."""
-_VALUES, _SLOPES = CONTROL @ value_powers(EVEN), CONTROL @ slope_powers(EVEN)
-"""From coefficients of a quintic to control points of its values, and of its derivatives."""
-
 
 @dataclass(frozen=True, eq=False)
 class Steps:
     """The steps of a run that take time, as polynomials.
 
     ``number``: index of the stored state at which each starts, shape (k,); ``length``: how long
-    each takes [s], shape (k,); ``run``: the run; ``psi``: control points of ``psi``, shape (k, 6,
-    nv); ``rates``: control points of its derivative by time, shape (k, 6, nv); ``flat``: whether
-    that is the velocity.
+    each takes [s], shape (k,); ``run``: the run; ``basis``: what their control points are those of,
+    d of them; ``psi``: control points of ``psi``, shape (k, d, nv); ``rates``: control points of
+    its derivative by time, shape (k, d, nv); ``flat``: whether that is the velocity.
     """
 
     number: NDArray[np.int64]
     length: Array
     run: Trajectory
+    basis: Bernstein
     psi: Array
     rates: Array
     flat: bool
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """The steps, each from 0 to its length."""
-        return _steps(self.run, self.number, self.length)
+        """The steps."""
+        return _steps(self.run, self.number)
 
 
 def checked_run(run: Any) -> Trajectory:
@@ -98,25 +78,25 @@ def expand_steps(run: Trajectory) -> Steps:
     length = np.diff(run.t)
     number = np.flatnonzero(length > 0)
     length = length[number]
-    psi, h = run.psi[number], length[:, None]
+    h = length[:, None]
     flat = RobotManifold(run.robot).flat
-    if flat:
+    if flat and run.inner is None:
         (v0, v1), (a0, a1) = ((x[number], x[number + 1]) for x in (run.v, run.a))
-        p = np.moveaxis(hermite(psi, h * v0, h * v1, h * h * a0, h * h * a1), 0, 1)
+        p = np.moveaxis(hermite(run.psi[number], h * v0, h * v1, h * h * a0, h * h * a1), 0, 1)
     else:
-        steps = _steps(run, number, length)
-        p = np.array([step.polynomial for step in steps]).reshape(len(steps), 5, run.robot.nv)
-    return Steps(number, length, run, _VALUES @ p, _SLOPES @ p / h[:, None], flat)
+        degree = 5 if run.inner is None else 5 + run.inner.shape[1]
+        p = np.array([step.polynomial for step in _steps(run, number)])
+        p = p.reshape(len(number), degree, run.robot.nv)
+    degree = p.shape[1]
+    basis, slopes = Bernstein.of(degree), np.arange(1.0, degree + 1.0)[:, None] * p
+    psi, rates = basis.of_powers[:, 1:] @ p, basis.of_powers[:, :-1] @ slopes / h[:, None]
+    return Steps(number, length, run, basis, psi, rates, flat)
 
 
-def _steps(run: Trajectory, number: NDArray[np.int64], length: Array) -> tuple[Step, ...]:
-    """The steps that start at some stored states, each from 0 to its length."""
+def _steps(run: Trajectory, number: NDArray[np.int64]) -> tuple[Step, ...]:
+    """The steps that start at some stored states."""
     manifold = RobotManifold(run.robot)
-    (q0, q1), (v0, v1), (a0, a1) = ((x[number], x[number + 1]) for x in (run.q, run.v, run.a))
-    return tuple(
-        Step(manifold, 0.0, *ends)
-        for ends in zip(length.tolist(), q0, v0, a0, run.psi[number], q1, v1, a1, strict=True)
-    )
+    return tuple(run.step(k, manifold) for k in number.tolist())
 
 
 def integrate_each(robot: Mechanism, q: Array, psi: Array) -> Array:
@@ -146,18 +126,13 @@ def difference_each(robot: Mechanism, q: Array, other: Array) -> Array:
 
 # -- limits ----------------------------------------------------------------------------------
 
-_POWERS = np.array(
-    [[BINOMIALS[5, i] * BINOMIALS[i, j] * (-1) ** (i - j) for j in range(6)] for i in range(6)]
-)
-"""From control points to coefficients of powers."""
-
 
 @public
 def joint_limits(run: Trajectory, *, tolerance: float = LIMIT_PASSED) -> tuple[LimitPassed, ...]:
     """Return the position and velocity limits of tree joints that a run passes, in order of time.
 
     Coordinates of joints with a quaternion, and velocities of all curved joints, are interpolated
-    at six instants of each step; the others are exact.
+    at even instants of each step; the others are exact.
 
     Args:
         run: the run.
@@ -213,29 +188,29 @@ def _limits(run: Trajectory) -> Iterator[tuple[str, int, int, Kind, Side, float]
 
 
 def _positions(run: Trajectory, steps: Steps) -> Array:
-    """Control points of all coordinates on each step, shape (k, 6, nq)."""
+    """Control points of all coordinates on each step, shape (k, d, nq)."""
     if steps.flat and run.robot.nq == run.robot.nv:
         return np.asarray(run.q[steps.number, None] + steps.psi)
-    values = np.zeros((len(steps.number), 6, run.robot.nq))
+    basis = steps.basis
+    values = np.zeros((len(steps.number), len(basis.even), run.robot.nq))
     for k, (here, step) in enumerate(zip(steps.number, steps.steps, strict=True)):
         values[k, 0], values[k, -1] = run.q[here], run.q[here + 1]
-        for i in range(1, 5):
-            psi = step.along(EVEN[i] * step.t1)
-            values[k, i] = pin.integrate(run.robot.model, run.q[here], psi)
-    return np.asarray(CONTROL @ values)
+        values[k, 1:-1], _ = step.inside(basis.even[1:-1])
+    return np.asarray(basis.control @ values)
 
 
 def _velocities(run: Trajectory, steps: Steps) -> Array:
-    """Control points of all velocities on each step, shape (k, 6, nv)."""
+    """Control points of all velocities on each step, shape (k, d, nv)."""
     v0, v1 = run.v[steps.number, None], run.v[steps.number + 1, None]
-    straight = v0 + EVEN[:, None] * (v1 - v0)
+    even = steps.basis.even
+    straight = v0 + even[:, None] * (v1 - v0)
     long = (steps.length > SHORT_STEP)[:, None, None]
     if steps.flat:
         return np.where(long, steps.rates, straight)
     for k, step in enumerate(steps.steps):
         if long[k]:
-            straight[k, 1:-1] = [step(at * step.t1)[1] for at in EVEN[1:-1]]
-    return np.asarray(CONTROL @ straight)
+            straight[k, 1:-1] = step.inside(even[1:-1])[1]
+    return np.asarray(steps.basis.control @ straight)
 
 
 def _passed(
@@ -244,7 +219,7 @@ def _passed(
     """When a limit is passed first, by how much at most, and when that is.
 
     ``t``: stored times [s]; ``stored``: how far the coordinate is beyond the limit at the stored
-    times, shape (len(t),); ``control``: control points of that on each step, shape (k, 6);
+    times, shape (len(t),); ``control``: control points of that on each step, shape (k, d);
     ``tolerance``: passing it by less does not count.
     """
     most = int(np.argmax(stored))
@@ -255,30 +230,18 @@ def _passed(
         start, length = float(t[steps.number[k]]), float(steps.length[k])
         if highest[k] <= by and start >= first:
             continue
-        powers = Polynomial(_POWERS @ control[k])
-        for s in _roots(powers.deriv()):
-            if powers(s) > by:
-                by, worst = float(powers(s)), start + s * length
-        if start < first:
-            cuts = [0.0, *_roots(powers - tolerance), 1.0]
-            beyond = [a for a, b in pairwise(cuts) if powers((a + b) / 2) > tolerance]
-            first = min([first, *(start + s * length for s in beyond)])
+        powers = (steps.basis.powers @ control[k])[::-1]
+        for s in unit_roots(np.polyder(powers)):
+            if (value := float(np.polyval(powers, s))) > by:
+                by, worst = value, start + s * length
+        if start < first and (part := first_beyond(powers, tolerance)) is not None:
+            first = min(first, start + part * length)
     return (min(first, worst), by, worst) if by > tolerance else None
-
-
-def _roots(polynomial: Polynomial) -> list[float]:
-    """Real roots inside (0, 1), rising."""
-    roots = polynomial.trim(0.0).roots()
-    real = roots[np.abs(roots.imag) < REAL_ROOT].real
-    return sorted(float(root) for root in real if 0 < root < 1)
 
 
 # -- leaves ---------------------------------------------------------------------------------
 
 _MOST_LEAVES = 100_000
-_LEFT = np.array([[BINOMIALS[i, j] / 2**i for j in range(6)] for i in range(6)])
-"""From the control points of a leaf to those of its first half."""
-_RIGHT = _LEFT[::-1, ::-1]
 
 
 Criterion = Callable[[list[FrameBounds]], NDArray[np.bool_]]
@@ -391,7 +354,8 @@ class IntervalTree:
 
     def configuration(self, leaf: int, u: float) -> Array:
         """Configuration inside a leaf, ``u`` from 0 to 1."""
-        psi = bernstein(u) @ self._control[leaf]
+        control = self._control[leaf]
+        psi = Bernstein.of(len(control) - 1).at(u) @ control
         q = pin.integrate(self._model, self._base[leaf], psi)
         return np.asarray(pin.normalize(self._model, q))
 
@@ -418,9 +382,9 @@ def _whole_steps(run: Trajectory) -> tuple[Array, Array, Array]:
     apart = np.flatnonzero(np.any(np.abs(gap) > BESIDE_STATE, axis=1))
     order = np.argsort(np.concatenate([2 * steps.number, 2 * apart + 1]))
     if not len(order):  # a run that ended where it started
-        return run.q[:1], np.zeros((1, 6, robot.nv)), run.t[None, [0, -1]]
+        return run.q[:1], np.zeros((1, len(steps.basis.even), robot.nv)), run.t[None, [0, -1]]
     base = np.vstack([run.q[steps.number], ends[apart]])
-    control = np.vstack([steps.psi, EVEN[:, None] * gap[apart, None]])
+    control = np.vstack([steps.psi, steps.basis.even[:, None] * gap[apart, None]])
     first = np.concatenate([steps.number, apart + 1])
     last = np.concatenate([steps.number + 1, apart + 1])
     return base[order], control[order], np.column_stack([run.t[first], run.t[last]])[order]
@@ -435,7 +399,8 @@ def _halved(
     second[1:] = twice[1:] == twice[:-1]
     first = which[twice] & ~second
     base, control, times = base[twice], control[twice].copy(), times[twice].copy()
-    control[first], control[second] = _LEFT @ control[first], _RIGHT @ control[second]
+    basis = Bernstein.of(control.shape[1] - 1)
+    control[first], control[second] = basis.left @ control[first], basis.right @ control[second]
     middle = times.mean(axis=1)
     times[first, 1], times[second, 0] = middle[first], middle[second]
     return base, control, times

@@ -8,7 +8,7 @@ in a plane, or by a quaternion. About an axis with the cross product matrix ``W`
 Velocities are derivatives of placements, by the product rule.
 
 **What is bounded.** Between two stored states a `Trajectory` moves along ``q0 (+) psi(s)`` with a
-polynomial ``psi`` of fifth order in the algebra. A leaf is a part of such a step, with a parameter
+polynomial ``psi`` in the algebra. A leaf is a part of such a step, with a parameter
 ``u`` from 0 to 1 that grows evenly with time; all rates are taken by ``u``, not by time, so that
 nothing is ever divided by a short step. In Bernstein form a polynomial, and each of its
 derivatives, lies in the hull of its control points, and norms are convex: the largest norm of
@@ -382,7 +382,7 @@ def bound_factors(factors: JointFactors, base: Array, control: Array) -> list[Fa
     """Bounds on every factor on every leaf (module docstring, "One joint").
 
     ``base``: configuration that each leaf starts from, shape (n, nq); ``control``: control points
-    of its ``psi``, shape (n, 6, nv).
+    of its ``psi``, shape (n, degree + 1, nv).
     """
     slides, turns, starts = factors.gains
 
@@ -391,8 +391,9 @@ def bound_factors(factors: JointFactors, base: Array, control: Array) -> list[Fa
         squares = (points * points).reshape(leaves * count, nv) @ gain
         return np.asarray(np.sqrt(squares.reshape(leaves, count, gain.shape[1]).max(axis=1)))
 
-    first = 5 * np.diff(control, axis=1)
-    second = 4 * np.diff(first, axis=1)
+    degree = control.shape[1] - 1
+    first = degree * np.diff(control, axis=1)
+    second = (degree - 1) * np.diff(first, axis=1)
     r, dr, ddr = (largest(points, slides) for points in (control, first, second))
     w, dw = largest(first, turns), largest(second, turns)
     rho = factors.offset + np.sqrt((base * base) @ starts) + r
