@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ import pytest
 
 import pinloop as pl
 from pinloop.boundary.files import not_written
+
+from ..screw_tables import Array
 
 URDF = Path(__file__).parents[2] / "urdf"
 BRAKES = URDF / "planar_3r.brakes.yaml"
@@ -79,6 +83,46 @@ def test_studies(robot: pl.Mechanism, arguments: dict[str, Any], message: str) -
 def test_forces_are_a_list(robot: pl.Mechanism) -> None:
     with pytest.raises(pl.BadValue, match=r"forces is .*; give a list of forces"):
         pl.simulate(robot, np.zeros(3), until=1.0, forces=pl.forces.JointDamping())  # type: ignore[arg-type]
+
+
+STRANGE: dict[str, tuple[Callable[[Array], Any], str]] = {
+    "short": (lambda x: x[:-1], r"{} has shape \(5,\); it needs \(6,\)"),
+    "long": (lambda x: np.append(x, 0.0), r"{} has shape \(7,\); it needs \(6,\)"),
+    "column": (lambda x: x[:, None], r"{} has shape \(6, 1\); it needs \(6,\)"),
+    "table": (lambda x: np.zeros((2, 3, 4)), r"{} has shape \(2, 3, 4\); it needs \(6,\)"),
+    "number": (lambda x: 1.0, r"{} is 1.0 \(float\); .* needs an array of numbers"),
+    "list": (list, r"{} is \[.*\(list\); .* needs an array of numbers"),
+    "complex": (lambda x: x + 0j, r"{} is of kind complex128; it needs real numbers"),
+    "objects": (lambda x: x.astype(object), r"{} is .*"),
+    "nan": (lambda x: x * np.nan, r"{} is not finite|infinite|not finite"),
+    "text": (lambda x: "x", r"{} is 'x' \(str\); .* needs an array of numbers"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex")
+@pytest.mark.parametrize("kind", STRANGE)
+@pytest.mark.parametrize("formulation", [None, pl.Augmented(), pl.ODCA()])
+def test_states_of_another_shape(kind: str, formulation: Any) -> None:
+    """What can go wrong inside is told by the names of the arguments; the rest does no harm."""
+    arm = pl.load(URDF / "six_axis_arm.urdf")
+    equations = pl.EquationsOfMotion(arm, formulation=formulation)
+    q, make, message = np.linspace(0.1, 0.6, 6), *STRANGE[kind]
+    for method in (
+        "acceleration", "motion", "jump", "body_motion", "closed", "terms", "force", "energies",
+        "powers", "dampings", "system", "mass", "residual", "closure", "around",
+    ):  # fmt: skip
+        call = getattr(equations, method)
+        names = [name for name in inspect.signature(call).parameters if name != "t"]
+        more = () if method == "mass" else (0.0,)
+        for k, name in enumerate(names):
+            state = [q] * len(names)
+            state[k] = make(q)
+            try:
+                call(*more, *state)
+            except pl.PinloopError as error:
+                if "formulation=pl.ODCA()" not in str(error):
+                    wanted = message.format(name) + "|configuration"
+                    assert re.search(wanted, str(error)), str(error)
 
 
 def test_tables_of_joints_and_arrays(robot: pl.Mechanism) -> None:

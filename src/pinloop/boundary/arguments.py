@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BadValue, PinloopError, shown
 from ..tolerances import NO_DIRECTION
-from .marks import Range, parted
+from .marks import Per, Range, parted
 
 Array = NDArray[np.float64]
 Thing = TypeVar("Thing", bound=Callable[..., Any])
@@ -185,6 +185,9 @@ def _misfit(function: Any, arguments: Iterable[Any], options: Mapping[str, Any])
             if not _fits(item, kind):
                 what = f"{label} is {shown(item)} ({type(item).__name__})"
                 return f"{what}; {function.__name__.strip('_')} needs {_described(kind)}"
+            for mark in parted(kind)[1]:
+                if isinstance(mark, Per) and (problem := mark.problem(given["self"], item)):
+                    return f"{label} {problem}"
     return None
 
 

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, get_args, get_origin
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..errors import BadValue
 from ..tolerances import NO_DIRECTION
 from ..units import TIMES, in_units
@@ -134,6 +137,32 @@ class Short:
     def lengthened(self, value: object) -> object:
         """The longer form."""
         return {self.full: value} if isinstance(self.full, str) else self.full(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Per:
+    """A mark: an array of as many finite numbers as the object has whose method takes it.
+
+    Args:
+        count: how many that are.
+    """
+
+    count: Callable[[Any], int]
+
+    def problem(self, owner: Any, value: NDArray[Any]) -> str | None:
+        """What is wrong with a value, and what is wanted."""
+        wanted = (self.count(owner),)
+        if value.shape != wanted:
+            return f"has shape {value.shape}; it needs {wanted}"
+        if value.dtype.kind not in "fiu":
+            return f"is of kind {value.dtype}; it needs real numbers"
+        return None if np.isfinite(value).all() else "is not finite"
+
+
+Configuration = Annotated[NDArray[np.float64], Per(lambda owner: owner.robot.nq)]
+"""A number per configuration coordinate of the robot."""
+Velocity = Annotated[NDArray[np.float64], Per(lambda owner: owner.robot.nv)]
+"""A number per velocity coordinate of the robot."""
 
 
 def parted(kind: Any) -> tuple[Any, tuple[Any, ...]]:
