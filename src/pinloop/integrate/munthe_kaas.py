@@ -279,9 +279,9 @@ class MuntheKaas:
         Returns:
             The state reached and the error estimates.
         """
-        tableau, (q, v, a) = self.tableau, state
-        n, end = len(v), tableau.stages
-        work = work or Stages(tableau, n)
+        q, v, a = state
+        work = work or Stages(self.tableau, len(v))
+        tableau, n, end = work.tableau, work.size, work.stages
         rates, accelerations, above = work.rates, work.accelerations, work.above
         rates[0][:], accelerations[0][:] = v, a
         np.multiply(tableau.a, h, out=work.weights)
@@ -314,6 +314,9 @@ class Stages:
         n: number of velocity coordinates.
 
     Attributes:
+        tableau: see above.
+        size: n.
+        stages: number of stages.
         slopes: rates of the algebra coordinates beside accelerations, of all stages and of the end:
             one product for both, shape (s + 1, 2 n).
         rates: left half of each row of these.
@@ -325,6 +328,7 @@ class Stages:
 
     def __init__(self, tableau: Tableau, n: int) -> None:
         s = tableau.stages
+        self.tableau, self.size, self.stages = tableau, n, s
         self.slopes = np.zeros((s + 1, 2 * n))
         self.rates = [row[:n] for row in self.slopes]
         self.accelerations = [row[n:] for row in self.slopes]

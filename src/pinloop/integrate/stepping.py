@@ -144,6 +144,7 @@ class Stepper:
         self.method = method
         self.evaluations = self.rejected = 0
         tableau = method.tableau
+        self._outruns = tableau.outruns_quintics
         self._stages = tableau.stages - 1 + (method.step is None and tableau.looks_ahead)
         self._work = Stages(tableau, len(scale))
         self._control = StepControl(method, scale)
@@ -325,7 +326,7 @@ class Stepper:
             self.evaluations += 1
             a = flow.acceleration(t_next, q, v)
         follows = None
-        if flow.fine and self.method.tableau.outruns_quintics:
+        if flow.fine and self._outruns:
             follows = partial(self._evaluated, flow.acceleration)
         return Step(manifold, t, t_next, *state, psi, q, v, a, follows)
 

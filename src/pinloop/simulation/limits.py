@@ -186,7 +186,7 @@ class LimitWatch:
         # The argument of the polynomials is at most 1.
         ways = np.abs(_polynomials(step, self._columns)).sum(axis=0)
         most = start + (_REACH if step.follows is None else _FARTHER) * ways
-        for k in np.flatnonzero((most > LIMIT_PASSED) & (most > self._by)):
+        for k in ((most > LIMIT_PASSED) & (most > self._by)).nonzero()[0]:
             way = self._signs[k] * step.polynomial[:, self._columns[k]]
             self._look_closer(int(k), np.r_[start[k], way][::-1], step)
 
@@ -233,7 +233,7 @@ def first_beyond(powers: Array, level: float) -> float | None:
 def _polynomials(step: Step, columns: NDArray[np.intp]) -> Array:
     """Coefficients as `Step.quintic`, of coordinates that are no part of a curved joint."""
     h = step.t1 - step.t0
-    v0, v1, a0, a1 = (x[columns] for x in (step.v0, step.v1, step.a0, step.a1))
+    v0, v1, a0, a1 = step.v0[columns], step.v1[columns], step.a0[columns], step.a1[columns]
     return hermite(step.psi[columns], h * v0, h * v1, h * h * a0, h * h * a1)
 
 
