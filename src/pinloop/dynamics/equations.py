@@ -15,7 +15,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..boundary.arguments import public
+from ..boundary.arguments import flat_numbers, public
+from ..boundary.marks import Configuration, Velocity
 from ..constraints.closure import Constraints
 from ..constraints.rows import Locked, Row, RowSet
 from ..errors import BadValue, PinloopError
@@ -49,7 +50,7 @@ Array = NDArray[np.float64]
 System = tuple[Array, Array, Array, Array, int | None]
 """See `EquationsOfMotion.system`."""
 
-_DERIVED = ("rank", "max_rank", "_constraint_dynamics", "_standing")
+_DERIVED = ("rank", "max_rank", "_unlocked_rank", "_constraint_dynamics", "_standing")
 
 
 @public
@@ -103,7 +104,7 @@ class EquationsOfMotion:
         self._formulation = self._matrices.bind(self.rows.scale[: self.rows.unlocked])
         self._model = robot.model
         self._locked = self.rows.locked if len(self.rows.locked) else None
-        self._elimination = Elimination(self.rows.locked, robot.nv)
+        self._free = np.setdiff1d(np.arange(robot.nv), self.rows.locked)
         self._rest = np.zeros(robot.nv)
         self._no_rows, self._no_rates = np.zeros((0, robot.nv)), np.zeros(0)
         self._only_loops = len(self.rows.loops) == len(self.rows)
@@ -126,7 +127,7 @@ class EquationsOfMotion:
             "_solvers": []
         }
 
-    def around(self, t: float, q: Array) -> EquationsOfMotion:
+    def around(self, t: float, q: Configuration) -> EquationsOfMotion:
         """The same equations with another home, from which the number of independent rows is taken.
 
         Args:
@@ -134,7 +135,7 @@ class EquationsOfMotion:
             q: assembled configuration, shape (nq,); where loops are open, all rows count.
         """
         other = copy(self)
-        other._home = t, q.copy()
+        other._home = t, self.robot.checked_configuration(q).copy()
         return other
 
     @cached_property
@@ -168,6 +169,11 @@ class EquationsOfMotion:
         return None if self.rank == len(self.rows) else self.rank
 
     @cached_property
+    def _unlocked_rank(self) -> int | None:
+        """The same of the rows of no lock, where locked coordinates do not move."""
+        return None if self.max_rank is None else self.max_rank - len(self.rows.locked)
+
+    @cached_property
     def _standing(self) -> pin.Model:
         """The model for Pinocchio's recursions, in which locked coordinates do not move."""
         return standing(self._model, self.rows.locked)
@@ -194,7 +200,7 @@ class EquationsOfMotion:
             return "aba"
         return "constraintDynamics" if self._constraint_dynamics else type(self._matrices).__name__
 
-    def acceleration(self, t: float, q: Array, v: Array) -> Array:
+    def acceleration(self, t: float, q: Configuration, v: Velocity) -> Array:
         """Acceleration, shape (nv,); of what is not finite an error, shapes are not checked.
 
         The same bits for the same arguments, in any order and from any thread.
@@ -215,25 +221,25 @@ class EquationsOfMotion:
         spaces = None if self._on_state is not None else self.robot.spaces
         return RightHandSide(self.robot, self._constraint_dynamics, spaces, loads, self._solve)
 
-    def motion(self, t: float, q: Array, v: Array) -> Motion:
+    def motion(self, t: float, q: Configuration, v: Velocity) -> Motion:
         """Accelerations and reactions at a state."""
         with self.robot.workspace() as data:
             a, lam = self._solve(data, t, q, v)
             M, f, J, _, _ = self._system(data, t, q, v)
             return with_reactions(self.rows, M, f, J, a, lam)
 
-    def jump(self, t: float, q: Array, v: Array) -> Motion:
+    def jump(self, t: float, q: Configuration, v: Velocity) -> Motion:
         """Jump of a velocity to the nearest one, in the kinetic metric, that all rows allow.
 
         With impulses as multipliers; ``M dv = J' impulse``, ``J (v + dv) = b`` (paper 4, eq. 22).
         """
         M, (J, b, _), still = self.mass(q), self.terms(t, q, v), -v[self.rows.locked]
-        free, u = self._elimination, self.rows.unlocked
+        free, u = Elimination(self.rows.locked, len(v)), self.rows.unlocked
         M_ff, f, J_f, rates = free.reduce(M, np.zeros(len(v)), J[:u], (b - J @ v)[:u], still)
         x, impulse = Saddle(M_ff, J_f, self.rows.scale[:u]).solve(f, rates)
         return with_reactions(self.rows, M, np.zeros(len(v)), J, free.restore(x, still), impulse)
 
-    def body_motion(self, t: float, q: Array, v: Array) -> BodyMotion:
+    def body_motion(self, t: float, q: Configuration, v: Velocity) -> BodyMotion:
         """Accelerations of all bodies and wrenches in all joints at a state.
 
         Raises:
@@ -246,7 +252,7 @@ class EquationsOfMotion:
         self._solvers.append(solver)
         return body_motion(self.robot, q, v, *arrays)
 
-    def closed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+    def closed(self, t: float, q: Configuration, v: Velocity) -> tuple[Array, Array]:
         """The state nearby that all rows allow, by the formulation's own sweeps.
 
         Raises:
@@ -261,24 +267,24 @@ class EquationsOfMotion:
         self._solvers.append(solver)
         return q, v
 
-    def mass(self, q: Array) -> Array:
+    def mass(self, q: Configuration) -> Array:
         """Mass matrix, shape (nv, nv)."""
         with self.robot.workspace() as data:
             return self._full(pin.crba(self._model, data, q))
 
-    def residual(self, t: float, q: Array) -> Array:
+    def residual(self, t: float, q: Configuration) -> Array:
         """Position residual of all rows, zeros for rows on velocities only."""
         with self.robot.workspace() as data:
             pin.framesForwardKinematics(self._model, data, q)
             return self.rows.residual(t, q, data)
 
-    def residual_of(self, constraints: Constraints, q: Array) -> Array:
+    def residual_of(self, constraints: Constraints, q: Configuration) -> Array:
         """Residual of other rows of the robot, such as those that regularization has dropped."""
         with self.robot.workspace() as data:
             pin.framesForwardKinematics(self._model, data, q)
             return constraints.residual_at(data, q)
 
-    def closure(self, t: float, q: Array) -> tuple[Array, Array, Array]:
+    def closure(self, t: float, q: Configuration) -> tuple[Array, Array, Array]:
         """``J``, ``b`` and the position residual of all rows at a configuration."""
         free = self.robot.spaces.free
         try:
@@ -296,24 +302,25 @@ class EquationsOfMotion:
         finally:
             free.append(space)
 
-    def terms(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    def terms(self, t: float, q: Configuration, v: Velocity) -> tuple[Array, Array, Array]:
         """``J``, ``b`` and ``gamma`` of all rows: ``J v = b``, ``J a + gamma = 0``."""
         with self.robot.workspace() as data:
             self._kinematics(data, q, v)
             return self.rows.terms(t, q, v, data)
 
-    def force(self, t: float, q: Array, v: Array) -> Array:
+    def force(self, t: float, q: Configuration, v: Velocity) -> Array:
         """Sum of the applied generalised forces, shape (nv,)."""
         with self.robot.workspace() as data:
             self._kinematics(data, q, v)
             return self._applied.torque(t, q, v, data)
 
-    def loop_wrench(self, q: Array, loop: str, multipliers: Array) -> Array:
+    def loop_wrench(self, q: Configuration, loop: str, multipliers: Array) -> Array:
         """Wrench of a loop joint on its body B, at and in frame B, force first, shape (6,).
 
         A and B are those of the robot's description, also where regularization turned them over.
         """
-        joint = self.robot.loop(loop)
+        joint, rows = self.robot.loop(loop), self.rows.loops.rows_of[loop]
+        multipliers = flat_numbers(multipliers, "multipliers", rows.stop - rows.start)
         declared = next(other for other in self.robot.description.joints if other.name == loop)
         with self.robot.workspace() as data:
             pin.framesForwardKinematics(self._model, data, q)
@@ -323,7 +330,9 @@ class EquationsOfMotion:
             far = data.oMf[joint.frame_a].actInv(data.oMf[joint.frame_b])
         return -np.array(far.act(pin.Force(wrench)).vector)
 
-    def energies(self, t: float, q: Array, v: Array) -> tuple[float, float, dict[str, float]]:
+    def energies(
+        self, t: float, q: Configuration, v: Velocity
+    ) -> tuple[float, float, dict[str, float]]:
         """Kinetic energy, potential energy of gravity, and stored energy by force [J]."""
         with self.robot.workspace() as data:
             M = self._full(pin.crba(self._model, data, q))
@@ -332,7 +341,7 @@ class EquationsOfMotion:
             stored = self._applied.energies(t, q, data)
         return 0.5 * float(v @ M @ v), potential, stored
 
-    def powers(self, t: float, q: Array, v: Array) -> dict[str, float]:
+    def powers(self, t: float, q: Configuration, v: Velocity) -> dict[str, float]:
         """Power of each force that does not store its work, and of moving rows [W]."""
         with self.robot.workspace() as data:
             self._kinematics(data, q, v)
@@ -342,13 +351,13 @@ class EquationsOfMotion:
                 powers["prescribed motion"] = float(self._solve(data, t, q, v)[1] @ b)
         return powers
 
-    def dampings(self, t: float, q: Array, v: Array) -> dict[str, Array]:
+    def dampings(self, t: float, q: Configuration, v: Velocity) -> dict[str, Array]:
         """``-d torque / d v`` of each force of which it is known, shape (nv, nv)."""
         with self.robot.workspace() as data:
             self._kinematics(data, q, v)
             return self._applied.dampings(t, q, v, data)
 
-    def system(self, t: float, q: Array, v: Array) -> System:
+    def system(self, t: float, q: Configuration, v: Velocity) -> System:
         """What a formulation solves: ``M``, ``f``, ``J``, ``gamma``, largest possible rank.
 
         ``M a = f + J' lam``, ``J a + gamma = 0``, with the applied forces less ``nle`` in ``f``.
@@ -363,17 +372,18 @@ class EquationsOfMotion:
     def _system(
         self, data: pin.Data, t: float, q: Array, v: Array, *, locks: bool = True
     ) -> System:
-        """The same in a work space, with the rows of locks or without."""
-        model = self._model
-        if self._is_tree and self._only_loops and not self.forces:
+        """The same in a work space; without ``locks`` ``M`` is that of the free coordinates."""
+        model, entries = self._model, self._mirrored if locks else self._mirrored_free
+        if self._is_tree and (self._only_loops or not locks) and not self.forces:
             f = -np.array(pin.nonLinearEffects(model, data, q, v))
-            return self._full(pin.crba(model, data, q)), f, self._no_rows, self._no_rates, None
+            M = pin.crba(model, data, q).take(entries)
+            return M, f, self._no_rows, self._no_rates, None
         self._kinematics(data, q, v)
         J, _, gamma = self.rows.terms(t, q, v, data, locks=locks)
         tau = self._applied.torque(t, q, v, data)
         nle = np.array(pin.nonLinearEffects(model, data, q, v))
-        M = self._full(pin.crba(model, data, q))
-        return M, tau - nle, J, gamma, self.max_rank
+        M = pin.crba(model, data, q).take(entries)
+        return M, tau - nle, J, gamma, self.max_rank if locks else self._unlocked_rank
 
     def _solve(self, data: pin.Data | None, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """Acceleration at a state, and reactions of the rows that are not those of locks."""
@@ -390,11 +400,10 @@ class EquationsOfMotion:
         M, f, J, gamma, max_rank = self._system(data, t, q, v, locks=False)
         if self._locked is None:
             return self._formulation.solve(M, J, f, gamma, max_rank)
-        if max_rank is not None:
-            max_rank -= len(self._locked)
-        M, f, J, rates = self._elimination.reduce(M, f, J, -gamma)
-        x, lam = self._formulation.solve(M, J, f, -rates, max_rank)
-        return self._elimination.restore(x), lam
+        free = self._free
+        x, lam = self._formulation.solve(M, J.take(free, 1), f[free], gamma, max_rank)
+        f[free], f[self._locked] = x, 0.0
+        return f, lam
 
     def _solver(self, otherwise: str) -> BoundStateFormulation:
         """A solver of the state formulation that nobody is using, to be put back after use.
@@ -455,6 +464,11 @@ class EquationsOfMotion:
         """Place of each entry in the upper triangle."""
         row, column = np.indices((self.robot.nv, self.robot.nv))
         return np.asarray(np.minimum(row, column) * self.robot.nv + np.maximum(row, column))
+
+    @cached_property
+    def _mirrored_free(self) -> NDArray[np.intp]:
+        """The same of the coordinates that are not locked."""
+        return self._mirrored[np.ix_(self._free, self._free)]
 
     def _kinematics(self, data: pin.Data, q: Array, v: Array) -> None:
         """Placements, velocities, joint Jacobians, and accelerations without joint acceleration."""
