@@ -382,10 +382,13 @@ class TreeKinematics:
     """
 
     def __init__(self, model: pin.Model) -> None:
-        self._model = model
+        self._model, self._q = model, np.full(model.nq, np.nan)
         self._data = model.createData() if model.nv <= _LARGE else None
         if self._data is None:
-            self._joints = [(joint, joint.createData()) for joint in model.joints]
+            joints = ((joint, joint.createData()) for joint in model.joints)
+            placed = zip(model.parents, model.jointPlacements, joints, strict=True)
+            self._joints = list(placed)[1:]
+            self._frames = [(frame.parentJoint, frame.placement) for frame in model.frames]
         self.oMi: Sequence[pin.SE3] = ()
         self.oMf: Sequence[pin.SE3] = ()
         self.J = np.zeros((6, model.nv))
@@ -395,7 +398,10 @@ class TreeKinematics:
         return TreeKinematics, (self._model,)
 
     def update(self, q: Array) -> TreeKinematics:
-        """Move to a configuration, shape (nq,); returns itself."""
+        """Move to a configuration, shape (nq,), if it is another one; returns itself."""
+        if np.array_equal(q, self._q):
+            return self
+        self._q = np.array(q)
         model, data = self._model, self._data
         if data is not None:
             pin.computeJointJacobians(model, data, q)
@@ -404,12 +410,12 @@ class TreeKinematics:
             self.J = data.J.reshape(6, -1)  # (6,) for nv = 1
             return self
         placed = [pin.SE3.Identity()]
-        for index, (joint, moved) in enumerate(self._joints[1:], start=1):
+        for parent, placement, (joint, moved) in self._joints:
             joint.calc(moved, q)
-            oMi = placed[model.parents[index]] * model.jointPlacements[index] * moved.M
+            oMi = placed[parent] * placement * moved.M
             placed.append(oMi)
             columns = slice(joint.idx_v, joint.idx_v + joint.nv)
             self.J[:, columns] = oMi.toActionMatrix() @ np.reshape(moved.S, (6, -1))
         self.oMi = placed
-        self.oMf = [placed[frame.parentJoint] * frame.placement for frame in model.frames]
+        self.oMf = [placed[parent] * placement for parent, placement in self._frames]
         return self
