@@ -90,7 +90,7 @@ class Constraints:
         }
 
     @contextmanager
-    def _kinematics(self, q: Array) -> Iterator[TreeKinematics]:
+    def kinematics(self, q: Array) -> Iterator[TreeKinematics]:
         """Placements and Jacobian at a configuration, in work space that nobody else is using.
 
         Couplings alone need neither.
@@ -131,13 +131,13 @@ class Constraints:
     def residual(self, q: ArrayLike) -> Array:
         """Closure residual, shape (rows,), m and rad; zero where every loop is closed."""
         q = self.robot.checked_configuration(q)
-        with self._kinematics(q) as placed:
+        with self.kinematics(q) as placed:
             return self.residual_at(placed, q)
 
     def jacobian(self, q: ArrayLike) -> Array:
         """Constraint Jacobian ``J``, shape (rows, nv), with ``d residual/dt = J v`` if closed."""
         q = self.robot.checked_configuration(q)
-        with self._kinematics(q) as placed:
+        with self.kinematics(q) as placed:
             return self.jacobian_at(placed, q)
 
     def gamma(self, q: ArrayLike, v: ArrayLike) -> Array:
@@ -182,7 +182,7 @@ class Constraints:
 
     def twist_jacobian(self, q: ArrayLike, loop: LoopJoint) -> Array:
         """Jacobian of the twist of B relative to A of a loop joint, expressed in B: (6, nv)."""
-        with self._kinematics(self.robot.checked_configuration(q)) as at:
+        with self.kinematics(self.robot.checked_configuration(q)) as at:
             to_b = at.oMf[loop.frame_b].toActionMatrixInverse()
             return np.asarray(to_b @ self._world_jacobian(at) * self._sides_of(loop))
 

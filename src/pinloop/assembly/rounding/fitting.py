@@ -35,6 +35,7 @@ import pinocchio as pin
 import scipy
 from numpy.typing import NDArray
 
+from ...constraints.closure import Placed
 from ...linalg.dense import block_matrix, damped_least_squares
 from ...model.description import GROUND, Description, Joint, Side
 from ...model.graph import clusters
@@ -202,23 +203,22 @@ class LoopCluster:
         """
         robot, constraints = self.robot, self.problem.constraints
         unit, blocks = np.array([robot.length] * 3 + [1.0] * 3), []
-        with robot.workspace() as data:
-            pin.framesForwardKinematics(robot.model, data, q)
-            selectors = constraints.world_selectors(data)
+        with constraints.kinematics(q) as placed:
+            selectors = constraints.world_selectors(placed)
             selectors *= self.problem.row_scale[: len(selectors), None]
             for index, end in enumerate(self.frames):
-                twists = self._placement(data, end).toActionMatrix() * unit
+                twists = self._placement(placed, end).toActionMatrix() * unit
                 for rows, sign in self._carried[end]:
                     block = sign * (selectors[rows] @ twists)
                     blocks.append((first + rows.start, 6 * index, block))
         return blocks
 
-    def _placement(self, data: pin.Data, end: End) -> pin.SE3:
+    def _placement(self, placed: Placed, end: End) -> pin.SE3:
         """Placement in the world of one frame of a joint."""
         joint, side = self._joints[end[0]], end[1]
         body = joint.parent if side == "frame_parent" else joint.child
         frame: pin.SE3 = getattr(joint, side)
-        return frame if body == GROUND else data.oMf[self.robot.frame_id(body)] * frame
+        return frame if body == GROUND else placed.oMf[self.robot.frame_id(body)] * frame
 
     @cached_property
     def _joints(self) -> dict[str, Joint]:
