@@ -440,8 +440,8 @@ def test_one_axis_joint_leaves_only_a_shift() -> None:
     for pair in ("revolute", "prismatic", "helical", "universal", "fixed"):
         joint = Joint("j", pair_named(pair), "a", "b", placement(rng), placement(rng))
         poses = urdf_poses(joint)
-        np.testing.assert_array_equal(poses.seat.rotation, np.eye(3))
-        np.testing.assert_array_equal(poses.seat.translation, joint.frame_child.translation)
+        np.testing.assert_array_equal(poses.mount.rotation, np.eye(3))
+        np.testing.assert_array_equal(poses.mount.translation, joint.frame_child.translation)
 
 
 def test_document_is_a_loops_file(tmp_path: Path) -> None:

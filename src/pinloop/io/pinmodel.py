@@ -176,8 +176,8 @@ def _joint(kind: Any, name: str, parent: str, child: str, at: pin.SE3, source: s
         rotation = align_z(_axis(kind, short))
     else:
         raise LoadError(f"joint '{name}' is a {short}, which no pair describes", source=source)
-    seat = turn(rotation)
-    return Joint(name, pair, parent, child, at * seat, seat, False, coordinates)
+    mount = turn(rotation)
+    return Joint(name, pair, parent, child, at * mount, mount, False, coordinates)
 
 
 def _axis(kind: object, short: str) -> Array:

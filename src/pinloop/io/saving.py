@@ -160,12 +160,12 @@ def _tree(description: Description) -> SpanningTree:
 class UrdfPoses:
     """A joint as URDF says it: ``origin`` in the parent, and axes in this frame, shape (3,).
 
-    Here the child carries a pose of that frame as well, ``seat``: the identity in plain URDF.
-    Reading is ``A = origin K`` and ``B = seat K`` with the rotation ``K`` that the axes give.
+    Here the child carries a pose of that frame as well, ``mount``: the identity in plain URDF.
+    Reading is ``A = origin K`` and ``B = mount K`` with the rotation ``K`` that the axes give.
     """
 
     origin: pin.SE3
-    seat: pin.SE3
+    mount: pin.SE3
     axis: Array | None = None
     axis2: Array | None = None
 
@@ -178,9 +178,9 @@ def urdf_poses(joint: Joint) -> UrdfPoses:
     # frames, and the motion along one screw commutes with turns of A and B about its axis.
     if not (axes == 2 or (pair.is_group and pair.dof <= 1)):
         return _exact_poses(joint)
-    origin, seat = frame_a * turn(frame_b.rotation.T), pin.SE3(np.eye(3), frame_b.translation)
+    origin, mount = frame_a * turn(frame_b.rotation.T), pin.SE3(np.eye(3), frame_b.translation)
     x, _, z = np.array(frame_b.rotation.T)
-    return UrdfPoses(origin, seat, z if axes else None, x if axes == 2 else None)
+    return UrdfPoses(origin, mount, z if axes else None, x if axes == 2 else None)
 
 
 def _exact_poses(joint: Joint) -> UrdfPoses:
@@ -192,10 +192,10 @@ def _exact_poses(joint: Joint) -> UrdfPoses:
         return UrdfPoses(joint.frame_parent, joint.frame_child)
     z = np.array(joint.frame_child.rotation[:, 2])
     back = turn(align_z(z).T)
-    seat = joint.frame_child * back
-    if np.abs(seat.rotation - np.eye(3)).max() < ROTATION_DUST:
-        seat = pin.SE3(np.eye(3), seat.translation)
-    return UrdfPoses(joint.frame_parent * back, seat, z)
+    mount = joint.frame_child * back
+    if np.abs(mount.rotation - np.eye(3)).max() < ROTATION_DUST:
+        mount = pin.SE3(np.eye(3), mount.translation)
+    return UrdfPoses(joint.frame_parent * back, mount, z)
 
 
 def _urdf_limits(joint: Joint) -> dict[str, tuple[float, ...]]:
@@ -250,7 +250,7 @@ def _loop_entry(joint: Joint) -> dict[str, Any]:
         entry |= parameters
     for end, body, placement in (
         ("a", joint.parent, poses.origin),
-        ("b", joint.child, poses.seat),
+        ("b", joint.child, poses.mount),
     ):
         entry[end] = {"body": body, "xyz": _floats(placement.translation)}
         if np.any(placement.rotation != np.eye(3)):
@@ -405,9 +405,9 @@ class _Writer:
         poses = urdf_poses(joint)
         _origin(element, poses.origin)
         _add(element, "parent", link=self._root_link(joint.parent))
-        seat = _add(element, "child", link=joint.child)
-        _pose(seat, poses.seat)
-        self.shifted = self.shifted or len(seat.attrib) > 1
+        child = _add(element, "child", link=joint.child)
+        _pose(child, poses.mount)
+        self.shifted = self.shifted or len(child.attrib) > 1
         for tag, axis in (("axis", poses.axis), ("axis2", poses.axis2)):
             if axis is not None:
                 _add(element, tag, xyz=_text(axis))

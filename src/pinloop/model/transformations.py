@@ -50,9 +50,9 @@ def with_payload(
     name = next(n for n in candidates if not {n, f"{n}_mount"} & taken)
     target = model.frames[frame]
     carrier, placement = GROUND, target.placement
-    for body, seat in _seats(description, model).items():
-        if seat.parentJoint == target.parentJoint:
-            carrier, placement = body, seat.placement.actInv(target.placement)
+    for body, mount in _mounts(description, model).items():
+        if mount.parentJoint == target.parentJoint:
+            carrier, placement = body, mount.placement.actInv(target.placement)
             break
     weld = make_pair("fixed")
     joint = Joint(f"{name}_mount", weld, carrier, name, placement, pin.SE3.Identity(), cut=False)
@@ -96,14 +96,14 @@ def in_absolute_coordinates(
         )
     data = create_data(model)
     pin.framesForwardKinematics(model, data, pin.neutral(model))
-    seats = _seats(description, model)
-    poses = {body: data.oMi[seat.parentJoint] * seat.placement for body, seat in seats.items()}
-    welded = {body for body, seat in seats.items() if seat.parentJoint == 0}
+    mounts = _mounts(description, model)
+    poses = {body: data.oMi[mount.parentJoint] * mount.placement for body, mount in mounts.items()}
+    welded = {body for body, mount in mounts.items() if mount.parentJoint == 0}
     ground = welded | {GROUND}
     groups: dict[int, list[str]] = {}
-    for body, seat in seats.items():
+    for body, mount in mounts.items():
         if body not in welded:
-            groups.setdefault(seat.parentJoint, []).append(body)
+            groups.setdefault(mount.parentJoint, []).append(body)
     cut = [
         replace(joint, cut=True)
         for joint in description.joints
@@ -143,9 +143,9 @@ def carried_state(model: pin.Model, q: Array, v: Array, other: pin.Model) -> tup
     for number in range(1, other.njoints):
         frame = next(f for f in other.frames if f.parentJoint == number and f.type == body)
         own = model.frames[model.getFrameId(frame.name, body)]
-        seat = own.placement * frame.placement.inverse()  # of the joint there in the joint here
-        places.append(data.oMi[own.parentJoint] * seat)
-        twists.append(seat.actInv(data.v[own.parentJoint]))
+        mount = own.placement * frame.placement.inverse()  # of the joint there in the joint here
+        places.append(data.oMi[own.parentJoint] * mount)
+        twists.append(mount.actInv(data.v[own.parentJoint]))
     q_there, v_there, step = pin.neutral(other), np.zeros(other.nv), np.zeros(other.nv)
     for _ in range(_NEWTON):
         for number in range(1, other.njoints):
@@ -173,7 +173,7 @@ def _centre(description: Description, poses: Mapping[str, pin.SE3], group: Seque
     return np.asarray(weighted / mass)
 
 
-def _seats(description: Description, model: pin.Model) -> dict[str, pin.Frame]:
+def _mounts(description: Description, model: pin.Model) -> dict[str, pin.Frame]:
     """The BODY frame of every body."""
     return {
         body.name: model.frames[model.getFrameId(body.name, pin.FrameType.BODY)]

@@ -30,7 +30,7 @@ _LARGE = 64
 
 
 @dataclass(frozen=True, eq=False)
-class _Seat:
+class _Mount:
     """Where a body sits: the Pinocchio joint that carries it, and its placement in that joint."""
 
     joint: int
@@ -144,18 +144,18 @@ def build_model(description: Description, tree: SpanningTree) -> pin.Model:
     model.name = description.name
     model.gravity = pin.Motion(np.array(description.gravity), np.zeros(3))
     inertias = {body.name: _inertia(body) for body in description.bodies}
-    seats = {GROUND: _Seat(0, pin.SE3.Identity(), 0)}
+    mounts = {GROUND: _Mount(0, pin.SE3.Identity(), 0)}
     if description.base is not None:
         base, identity = description.base, pin.SE3.Identity()
         frame = pin.Frame(base, 0, 0, identity, pin.FrameType.BODY, inertias[base])
-        seats[base] = _Seat(0, pin.SE3.Identity(), model.addFrame(frame))
+        mounts[base] = _Mount(0, pin.SE3.Identity(), model.addFrame(frame))
     for edge in tree.edges:
-        seats[edge.child] = _attach(model, edge, seats[edge.parent], inertias[edge.child])
+        mounts[edge.child] = _attach(model, edge, mounts[edge.parent], inertias[edge.child])
     for named in description.frames:
-        _mark(model, named.name, seats[named.body], named.placement)
+        _mark(model, named.name, mounts[named.body], named.placement)
     for cut in tree.cuts:
-        _mark(model, f"{cut.name}/A", seats[cut.parent], cut.frame_parent)
-        _mark(model, f"{cut.name}/B", seats[cut.child], cut.frame_child)
+        _mark(model, f"{cut.name}/A", mounts[cut.parent], cut.frame_parent)
+        _mark(model, f"{cut.name}/B", mounts[cut.child], cut.frame_child)
     _apply_drives(model, description)
     return model
 
@@ -201,40 +201,35 @@ def _inertia(body: Body) -> pin.Inertia:
     return inertia
 
 
-def _mark(model: pin.Model, name: str, seat: _Seat, placement: pin.SE3) -> None:
+def _mark(model: pin.Model, name: str, mount: _Mount, placement: pin.SE3) -> None:
     """Add an operational frame on a body."""
     frame = pin.Frame(
-        name, seat.joint, seat.frame, seat.placement * placement, pin.FrameType.OP_FRAME
+        name, mount.joint, mount.frame, mount.placement * placement, pin.FrameType.OP_FRAME
     )
     model.addFrame(frame)
 
 
-def _attach(model: pin.Model, edge: TreeEdge, seat: _Seat, inertia: pin.Inertia) -> _Seat:
+def _attach(model: pin.Model, edge: TreeEdge, mount: _Mount, inertia: pin.Inertia) -> _Mount:
     """Add the joint of a tree edge, or weld its body to the parent, and add the body frame."""
     joint = edge.joint
     frame_a, frame_b = joint.frame_parent, joint.frame_child
     if edge.orientation < 0:
         frame_a, frame_b = frame_b, frame_a
     if joint.pair.dof == 0:
-        placement = seat.placement * frame_a * frame_b.inverse()
-        link = pin.Frame(joint.name, seat.joint, seat.frame, placement, pin.FrameType.FIXED_JOINT)
-        joint_id, previous = seat.joint, model.addFrame(link)
+        placement = mount.placement * frame_a * frame_b.inverse()
+        link = pin.Frame(joint.name, mount.joint, mount.frame, placement, pin.FrameType.FIXED_JOINT)
+        joint_id, previous = mount.joint, model.addFrame(link)
     else:
-        joint_model, turn = _joint_model(joint, frame_b, edge.orientation)
-        at = seat.placement * frame_a * turn.inverse()
-        joint_id = model.addJoint(seat.joint, joint_model, at, joint.name)
-        previous = model.addJointFrame(joint_id, seat.frame)
+        axes, forward = np.array(frame_b.rotation), edge.orientation > 0
+        joint_model, rotation = _tree_joint(joint).build(joint.pair.advance, axes, forward)
+        turn = pin.SE3(rotation, np.zeros(3))
+        at = mount.placement * frame_a * turn.inverse()
+        joint_id = model.addJoint(mount.joint, joint_model, at, joint.name)
+        previous = model.addJointFrame(joint_id, mount.frame)
         _apply_limits(model, joint_id, joint, edge.orientation)
         placement = turn * frame_b.inverse()
     frame = pin.Frame(edge.child, joint_id, previous, placement, pin.FrameType.BODY, inertia)
-    return _Seat(joint_id, placement, model.addFrame(frame))
-
-
-def _joint_model(joint: Joint, frame_b: pin.SE3, orientation: int) -> tuple[object, pin.SE3]:
-    """Pinocchio joint of a pair, and the rotation from the pair frame to the joint frame."""
-    child = np.array(frame_b.rotation)
-    joint_model, turn = _tree_joint(joint).build(joint.pair.advance, child, orientation > 0)
-    return joint_model, pin.SE3(turn, np.zeros(3))
+    return _Mount(joint_id, placement, model.addFrame(frame))
 
 
 def _tree_joint(joint: Joint) -> TreeJoint:
@@ -270,7 +265,7 @@ def _apply_limits(model: pin.Model, joint_id: int, joint: Joint, orientation: in
     """Write limits and losses; a joint without limits is unlimited, not zero."""
     kind = model.joints[joint_id]
     rows = slice(kind.idx_v, kind.idx_v + kind.nv)
-    cells = slice(kind.idx_q, kind.idx_q + kind.nq)
+    places = slice(kind.idx_q, kind.idx_q + kind.nq)
 
     order = 1 if _tree_joint(joint).keeps_order else orientation
 
@@ -285,8 +280,8 @@ def _apply_limits(model: pin.Model, joint_id: int, joint: Joint, orientation: in
     model.upperEffortLimit[rows], model.lowerEffortLimit[rows] = effort, -effort
     model.upperVelocityLimit[rows], model.lowerVelocityLimit[rows] = speed, -speed
     fits = len(joint.lower) == kind.nq
-    model.lowerPositionLimit[cells] = values(joint.lower if fits else (), -_BIG, kind.nq)
-    model.upperPositionLimit[cells] = values(joint.upper if fits else (), _BIG, kind.nq)
+    model.lowerPositionLimit[places] = values(joint.lower if fits else (), -_BIG, kind.nq)
+    model.upperPositionLimit[places] = values(joint.upper if fits else (), _BIG, kind.nq)
 
 
 def _apply_drives(model: pin.Model, description: Description) -> None:
