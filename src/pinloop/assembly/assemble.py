@@ -341,9 +341,10 @@ def _blockers(problem: Problem, start: Array, seed: int) -> tuple[str, tuple[str
     if itself is None and (remedy := describe_remedy(problem.robot)) is not None:
         return _misfit(problem, remedy), ()
     if problem.limits and (q := closed(replace(problem, limits=False))) is not None:
-        names = _beyond_limits(problem.robot, q)
+        past = outside_limits(problem.robot, q, problem.robot.joints)
+        names = tuple(dict.fromkeys(name for name, *_ in past))
         if np.allclose(q, start, rtol=0.0, atol=CLOSED):
-            return _drawn_beyond_limits(problem.robot, q, names), names
+            return _drawn_beyond_limits(problem.robot, q, past), names
         return f"joint limits block it ({', '.join(map(repr, names))})", names
     for name in problem.held:
         others = tuple(other for other in problem.held if other != name)
@@ -358,18 +359,19 @@ def _blockers(problem: Problem, start: Array, seed: int) -> tuple[str, tuple[str
     return "out of reach: no configuration was found in which it closes", ()
 
 
-def _drawn_beyond_limits(robot: Mechanism, q: Array, names: tuple[str, ...]) -> str:
+def _drawn_beyond_limits(
+    robot: Mechanism, q: Array, past: Sequence[tuple[str, float, float, float]]
+) -> str:
     """Say that the loops close where the search begins, but outside limits that it respects."""
-    past = [
-        f"'{name}' ({value:.4g}, limits {low:.4g} to {high:.4g})"
-        for name, value, low, high in outside_limits(robot, q, names)
+    joints = [
+        f"'{name}' ({value:.4g}, limits {low:.4g} to {high:.4g})" for name, value, low, high in past
     ]
-    more = f" and {len(past) - _LISTED} more" if len(past) > _LISTED else ""
-    plural = "s" if len(past) > 1 else ""
+    more = f" and {len(joints) - _LISTED} more" if len(joints) > _LISTED else ""
+    plural = "s" if len(joints) > 1 else ""
     drawn = "as the robot is drawn" if np.array_equal(q, robot.neutral) else "at the start"
     return (
         f"{drawn} the loops close, but past the limits of joint{plural} "
-        f"{', '.join(past[:_LISTED])}{more}"
+        f"{', '.join(joints[:_LISTED])}{more}"
     )
 
 
@@ -399,8 +401,3 @@ def _misfit(problem: Problem, remedy: str) -> str:
         which = "; each loop closes by itself, but not all together"
     limits = ", and joint limits are not to blame" if problem.limits else ""
     return f"the joint frames miss each other{limits}{which}; {remedy}"
-
-
-def _beyond_limits(robot: Mechanism, q: Array) -> tuple[str, ...]:
-    """Joints that are outside their limits."""
-    return tuple(dict.fromkeys(name for name, *_ in outside_limits(robot, q, robot.joints)))

@@ -158,20 +158,16 @@ class Element:
 
     def text_number(self, tag: str, default: float | None = None) -> float:
         """Text of the child ``tag`` as one number (SDF keeps its values there)."""
-        child = self.first(tag)
-        if child is None:
-            if default is not None:
-                return default
-            raise self.error(f"needs a <{tag}>")
+        if default is not None and self.first(tag) is None:
+            return default
+        child = self.need(tag)
         return child._floats(child.text, 1, "the value")[0]
 
     def text_vector(self, tag: str, default: tuple[float, ...] | None = None) -> Array:
         """Text of the child ``tag`` as three numbers."""
-        child = self.first(tag)
-        if child is None:
-            if default is not None:
-                return np.array(default, dtype=float)
-            raise self.error(f"needs a <{tag}>")
+        if default is not None and self.first(tag) is None:
+            return np.array(default, dtype=float)
+        child = self.need(tag)
         return child.numbers(child.text, 3, "the value")
 
     def unit_vector(self, values: Array, what: str = "axis") -> Array:

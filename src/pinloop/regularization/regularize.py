@@ -76,7 +76,9 @@ def regularize(
     q = assemble(robot)
     reference = Reference.of(robot, q)
     bounds = process(reference)
-    robot = _turned_over(robot, {bound.edge.name for bound in bounds if bound.over})
+    over = {bound.edge.name for bound in bounds if bound.over}
+    turned = (_turned_over(loop) if loop.name in over else loop for loop in robot.loops)
+    robot = replace(robot, loops=tuple(turned))
     selections = {bound.edge.name: selection(reference, bound) for bound in bounds}
     alternatives = _alternatives(reference, bounds)
     joints = {loop.name: loop for loop in robot.loops}
@@ -211,14 +213,8 @@ def _cut_at(robot: Mechanism, names: list[str]) -> Mechanism:
     return build(replace(robot.description, joints=joints), kinematics_only=True)
 
 
-def _turned_over(robot: Mechanism, names: set[str]) -> Mechanism:
-    """The robot with A and B of some loop joints exchanged; a group pair is the same backwards."""
-    loops = tuple(_backwards(loop) if loop.name in names else loop for loop in robot.loops)
-    return replace(robot, loops=loops)
-
-
-def _backwards(loop: LoopJoint) -> LoopJoint:
-    """A loop joint seen from its other end."""
+def _turned_over(loop: LoopJoint) -> LoopJoint:
+    """A loop joint with A and B exchanged; a pair whose motions form a group is the same so."""
     chains = replace(loop.loop, chain_a=loop.loop.chain_b, chain_b=loop.loop.chain_a)
     return LoopJoint(
         loop.name, loop.pair, loop.body_b, loop.body_a, loop.frame_b, loop.frame_a, chains
