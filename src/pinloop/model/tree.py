@@ -377,7 +377,8 @@ class TreeKinematics:
     """
 
     def __init__(self, model: pin.Model) -> None:
-        self._model, self._q = model, np.full(model.nq, np.nan)
+        self._model = model
+        self._q: Array | None = None
         self._data = model.createData() if model.nv <= _LARGE else None
         if self._data is None:
             joints = ((joint, joint.createData()) for joint in model.joints)
@@ -394,7 +395,7 @@ class TreeKinematics:
 
     def update(self, q: Array) -> TreeKinematics:
         """Move to a configuration, shape (nq,), if it is another one; returns itself."""
-        if np.array_equal(q, self._q):
+        if self._q is not None and np.array_equal(q, self._q):
             return self
         self._q = np.array(q)
         model, data = self._model, self._data
