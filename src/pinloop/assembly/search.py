@@ -226,17 +226,15 @@ def descend(problem: Problem, q: Array) -> tuple[Array, float]:
     for _ in range(_ITERATIONS):
         if error < LAST_BITS:
             break
-        step = _step(problem, q, residual, error)
-        gained = False
-        size = 1.0
+        step, size = _step(problem, q, residual, error), 1.0
         while size > 1e-4:
             trial = _moved(problem, q, size * step)
             rest = problem.residual(trial)
             if np.linalg.norm(rest) < (1 - 1e-3 * size) * error:
-                q, residual, error, gained = trial, rest, float(np.linalg.norm(rest)), True
+                q, residual, error = trial, rest, float(np.linalg.norm(rest))
                 break
             size /= 2
-        if not gained:
+        else:
             break
     return q, error
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import permutations
 from pathlib import PurePath
 from types import NoneType
 from typing import Annotated, Any
@@ -277,15 +278,15 @@ def _joined(
 ) -> bool:
     """Whether some joint already joins two frames."""
 
-    def same(body: str, frame: pin.SE3, end: tuple[str, pin.SE3]) -> bool:
+    def same(end: tuple[str, pin.SE3], other: tuple[str, pin.SE3]) -> bool:
         # The axes of a pair may be turned against the frame it was asked for.
-        return body == end[0] and np.allclose(
-            frame.translation, end[1].translation, atol=SAME_PLACE
-        )
+        (body, a), (another, b) = end, other
+        return body == another and np.allclose(a.translation, b.translation, atol=SAME_PLACE)
 
-    for joint in description.joints:
-        ends = (joint.parent, joint.frame_parent), (joint.child, joint.frame_child)
-        for a, b in (ends, ends[::-1]):
-            if same(*a, first) and same(*b, second):
-                return True
-    return False
+    return any(
+        same(a, first) and same(b, second)
+        for joint in description.joints
+        for a, b in permutations(
+            ((joint.parent, joint.frame_parent), (joint.child, joint.frame_child))
+        )
+    )

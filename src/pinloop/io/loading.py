@@ -132,16 +132,16 @@ def from_screws(
     Raises:
         LoadError: says which entry is wrong.
     """
-    if isinstance(description, Mapping):
-        robot = build(read_screws(dict(description), "screw table"))
-        return with_exact_geometry(robot, _tolerance(tolerance, [description]))
-    if not isinstance(description, (str, Path)):
+    if isinstance(description, (str, Path)):
+        name = str(Path(description))
+        data = read_yaml(_read(Path(description)), name)
+        if not isinstance(data, dict):
+            raise LoadError("a screw table is a mapping with bodies and joints", source=name)
+    elif isinstance(description, Mapping):
+        name, data = "screw table", dict(description)
+    else:
         raise BadValue(f"a screw table is a dict or a path, not a {type(description).__name__}")
-    path = Path(description)
-    data = read_yaml(_read(path), str(path))
-    if not isinstance(data, dict):
-        raise LoadError("a screw table is a mapping with bodies and joints", source=str(path))
-    robot = build(read_screws(data, str(path)))
+    robot = build(read_screws(data, name))
     return with_exact_geometry(robot, _tolerance(tolerance, [description]))
 
 
