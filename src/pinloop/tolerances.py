@@ -299,7 +299,7 @@ class Regularity:
     """1: a branch that was not found is looked for again at this part of the regularity there"""
     BASE = 1e-5
     """1: singular values of rows at a regular pose below which they are redundant"""
-    NODE = 1e-2
+    NODE = 0.1
     """1: inverse condition above which rows tell where a branch goes, over that at its base"""
     NODE_CLOSED = 1e-11
     """rad, lengths: Newton steps below which a node of a branch is reached"""

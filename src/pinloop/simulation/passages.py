@@ -22,6 +22,7 @@ pose, the one along its velocity.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ from ..dynamics import EquationsOfMotion
 from ..dynamics.equations import System
 from ..errors import BadValue
 from ..integrate import NoBranch
+from ..linalg.dense import lapack
 from ..linalg.saddle import Elimination, Saddle
 from ..tolerances import SAME, Regularity
 from .modes import RobotManifold
@@ -72,7 +74,7 @@ class _Node(NamedTuple):
         slope: its change per coordinate of the branch, shape (n, d).
         basis: ``N``, shape (nv, d).
         drift: ``c``, shape (nv,).
-        regularity: least singular value of the rows and coordinates over the largest.
+        regularity: of rows and coordinates together, one over their condition.
     """
 
     psi: Array
@@ -129,6 +131,7 @@ class Passage:
         home = np.zeros(len(self._free))
         J = self._rows(t, home)[0]
         self._along = np.linalg.svd(J)[2][_rank(J) :]
+        self._unity = np.eye(len(self._along))
         self._is_curve = len(self._along) == 1 and not rows.moving
         self._least = Regularity.BASE
         base = self._solve(t, np.zeros(len(self._along)), home, np.inf)
@@ -230,20 +233,24 @@ class Passage:
         psi, d = guess, len(self._along)
         for _ in range(_ITERATIONS):
             J, b, residual = self._rows(t, psi)
-            U, values, V = np.linalg.svd(np.vstack([J, self._along]), full_matrices=False)
-            regularity = float(values[-1] / values[0])
+            A = np.vstack([J, self._along])
+            factors, reflectors, _, _ = lapack().dgeqrf(A)
+            inverse, singular = lapack().dtrtri(np.triu(factors[: A.shape[1]]))
+            # By Frobenius' norms, which cost less than singular values.
+            regularity = 0.0 if singular else 1 / (_size(A) * _size(inverse))
             if not regularity > self._least:
                 return None
             # A step back to the rows, and what the rates of coordinates and moving rows ask for.
-            wanted = np.zeros((len(U), d + 2))
+            wanted = np.zeros((len(A), d + 2))
             wanted[:, 0] = np.concatenate([-residual, y - self._along @ psi])
-            wanted[len(J) :, 1:-1] = np.eye(d)
+            wanted[len(J) :, 1:-1] = self._unity
             wanted[: len(J), -1] = b
-            solved = V.T @ ((U.T @ wanted) / values[:, None])
+            turned = lapack().dormqr("L", "T", factors, reflectors, wanted, 64 * (d + 2))[0]
+            solved = inverse @ turned[: len(inverse)]
             psi = psi + solved[:, 0]
-            if not np.linalg.norm(psi - guess) < reach:
+            if not _size(psi - guess) < reach:
                 return None
-            if np.linalg.norm(solved[:, 0]) < Regularity.NODE_CLOSED:
+            if _size(solved[:, 0]) < Regularity.NODE_CLOSED:
                 rates = self._velocities(psi) @ solved[:, 1:]
                 return _Node(psi, solved[:, 1:-1], rates[:, :-1], rates[:, -1], regularity)
         return None
@@ -435,6 +442,11 @@ def _weights(places: Sequence[int], at: float) -> tuple[Array, Array]:
     wanted[0, 0] = wanted[1, 1] = 1.0
     weights = np.linalg.solve(powers, wanted)
     return np.asarray(weights[:, 0]), np.asarray(weights[:, 1])
+
+
+def _size(x: Array) -> float:
+    """Frobenius' norm."""
+    return math.sqrt(np.vdot(x, x))
 
 
 def _sum(weights: Array, parts: Sequence[Array]) -> Array:
