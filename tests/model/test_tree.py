@@ -414,3 +414,22 @@ def test_kinematics_of_large_trees(
                 assert len(mine) == len(exact)
                 for one, other in zip(mine, exact, strict=True):
                     assert one.isApprox(other, 1e-13)
+
+
+@pytest.mark.parametrize("limit", [0, 1000])
+def test_a_configuration_is_placed_once(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "_LARGE", limit)
+    robot = tables.build(m.four_bar())
+    at = TreeKinematics(robot.model)
+    first, other = robot.neutral, robot.neutral + 0.1
+    placed = at.update(first).oMi
+    assert at.update(first.copy()).oMi is placed
+    moved = at.update(other).J.copy()
+    other += 0.1  # what was given is not kept
+    assert np.abs(at.update(other).J - moved).max() > 0.01
+
+
+def test_links_without_joints_that_move_are_placed() -> None:
+    model = pin.Model()
+    model.addFrame(pin.Frame("tip", 0, 0, pin.SE3.Random(), pin.FrameType.OP_FRAME))
+    assert len(TreeKinematics(model).update(np.zeros(0)).oMf) == model.nframes
