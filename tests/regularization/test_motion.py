@@ -1,4 +1,4 @@
-"""Tests of `pinloop.motion`: bounds of chains, of several chains, and of machines from books."""
+"""Tests of the bounds on relative motion: bounds of chains, of several chains, and of machines from books."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class Reference:
     def network(self, cluster: Cluster, cuts: Sequence[str]) -> MotionNetwork:
         """Bounds within a cluster from its tree joints alone.
 
-        What lies outside adds nothing: it hangs on single groups of the cluster, so that a way
+        What lies outside adds nothing: it hangs on single groups of the cluster, so that a path
         over it returns to where it left.
         """
         ties = [

@@ -305,16 +305,18 @@ def _about_one_axis(space: Subspace, translations: Subspace, length: float) -> M
     twist = twist * float(np.sign(twist[3:] @ axis))
     pitch = float(twist[:3] @ axis) * length
     point = np.cross(axis, twist[:3]) * length
-    bent = abs(pitch) > PITCH * length
-    screw = pitch if bent else None
+    is_helical = abs(pitch) > PITCH * length
+    screw = pitch if is_helical else None
     direction = _triple(axis)
     if translations.dim == 0:
-        kind = "helical" if bent else "revolute"
+        kind = "helical" if is_helical else "revolute"
         return MotionGroupName(kind, 1, direction, _triple(point), screw)
     if translations.dim == 1:
         return MotionGroupName("cylindrical", 2, direction, _triple(point))
     if translations.dim == 2:
-        return MotionGroupName("helical planar" if bent else "planar", 3, direction, None, screw)
+        return MotionGroupName(
+            "helical planar" if is_helical else "planar", 3, direction, None, screw
+        )
     return MotionGroupName("Schoenflies", 4, direction)
 
 
