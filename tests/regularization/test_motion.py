@@ -1,4 +1,4 @@
-"""Tests of the bounds on relative motion: bounds of chains, of several chains, and of machines from books."""
+"""Tests of bounds on relative motion: chains, several chains, and machines from books."""
 
 from __future__ import annotations
 
