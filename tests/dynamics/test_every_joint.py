@@ -20,6 +20,7 @@ from pinloop.model.pairs import MotionGroup
 
 from .. import mechanisms as m
 from .. import screw_tables as tables
+from .. import switching as s
 from ..screw_tables import Array
 from ..states import SPACES, Space, body_motion, carried, close, moving, robot
 
@@ -147,10 +148,32 @@ def test_a_prescribed_joint_in_absolute_coordinates(name: str, joint: str) -> No
     assert driven[0] == pytest.approx(driven[1], rel=1e-5) and abs(driven[0]) > 1e-3
 
 
-def test_what_moves_its_axes_has_none_to_act_on() -> None:
-    machine = robot("double-cardan").absolute()
-    with pytest.raises(pl.BadValue, match="axes of a universal pair move"):
-        pl.EquationsOfMotion(machine, forces=[pl.forces.JointDamping({"u1": 1.0})])
+@pytest.mark.parametrize("axes", [("wz",), ("wx",), ()])
+def test_axes_that_move_with_their_joint(axes: tuple[str, ...]) -> None:
+    """Of a universal joint that closes a loop: damped, and locked about some of them."""
+    machine, joint = robot("double-cardan"), "u1"
+    there, lock = machine.absolute(), pl.simulation.Locked(joint, axes)
+    q, _ = moving(machine, 4)
+    v = s.moving_in(machine, q, pl.Mode([lock]), 5)
+    at, ends = machine.coordinates(joint).v, []
+    for one, start in ((machine, (q, v)), (there, carried(machine, q, v, there))):
+        equations = pl.EquationsOfMotion(
+            one, forces=[pl.forces.JointDamping({joint: 0.7})], locks=[lock]
+        )
+        motion = equations.motion(0.0, *start)
+        held = [x.startswith("lock:") for x in equations.rows.labels]
+        with one.workspace() as data:
+            kinematics(one, data, *start)
+            axis = JointMotion(one, joint)
+            assert axis.axes == ("wz", "wx")
+            close(axis.jacobian(data) @ start[1], v[at], 1e-9)
+            rate = axis.jacobian(data) @ motion.a + axis.drift(data)
+        power = sum(equations.powers(0.0, *start).values())
+        # Both axes hold each other, too: of that the smallest reactions are another matter here.
+        reaction = np.where(motion.determined, motion.multipliers, 0.0)[held]
+        ends.append((rate, np.array([power]), reaction))
+    for here, other in zip(*ends, strict=True):
+        close(other, here, 1e-7)
 
 
 @pytest.mark.parametrize("name", ["four-bar", "rssr", "five-bar", "delta"])

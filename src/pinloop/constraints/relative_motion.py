@@ -51,18 +51,17 @@ class JointMotion:
             self.is_translation: NDArray[np.bool_] = robot.is_translation[at.v]
         else:
             pair = self._loop.pair
-            if not isinstance(pair, MotionGroup):
+            rates = pair.rates(pin.SE3.Identity())
+            if rates is None:
                 raise BadValue(
                     f"joint '{joint}' closes a loop of robot '{robot.name}', where axes of a "
                     f"{pair.name} pair move: nothing can act on them by the joint's name"
                 )
             count, self._pair = pair.dof, pair
             self._frames = _described_frames(robot, self._loop)
-            # The rate of a screw is that of its angle.
-            chosen = [5] if pair.advance else np.abs(pair.free).argmax(axis=0).tolist()
-            self.axes = tuple(_TWIST[component] for component in chosen)
-            self._select = np.eye(6)[chosen]
-            self.is_translation = np.asarray(self._select[:, :3].any(axis=1))
+            self.axes = tuple(_TWIST[component] for component in rates.argmax(axis=1))
+            self.is_translation = np.asarray(rates[:, :3].any(axis=1))
+            self._constant = rates if pair.is_group else None
         if who and count != 1:
             raise BadValue(f"{who} needs a joint with one axis; '{joint}' has {count}")
         self._turns = self._loop is not None and not self.is_translation.any()
@@ -84,6 +83,7 @@ class JointMotion:
         if self._loop is None:
             return float(q[self._q.start])
         a, b = self._frames
+        assert isinstance(self._pair, MotionGroup)
         member = self._pair.closest(data.oMf[a].actInv(data.oMf[b]))
         if not self._turns:
             return float(member.translation[2])
@@ -100,7 +100,7 @@ class JointMotion:
             pin.getFrameJacobian(self._model, data, frame, pin.LOCAL).reshape(6, -1)
             for frame in self._frames
         )
-        return np.asarray(self._select @ (b - self._to_b(data).toActionMatrix() @ a))
+        return np.asarray(self._rates(data) @ (b - self._to_b(data).toActionMatrix() @ a))
 
     def drift(self, data: pin.Data) -> Array:
         """Accelerations of the axes without joint accelerations, ``dJ/dt v``, shape (k,)."""
@@ -113,7 +113,16 @@ class JointMotion:
         )
         carried = X.act(V_a)
         relative = A_b - X.act(A_a) + (V_b - carried).cross(carried)
-        return np.asarray(self._select @ relative.vector)
+        # Where rows turn, as that of z of A does, they turn about the relative velocity itself.
+        return np.asarray(self._rates(data) @ relative.vector)
+
+    def _rates(self, data: pin.Data) -> Array:
+        """What takes the twist of B relative to A to the rates of the axes, shape (k, 6)."""
+        if self._constant is not None:
+            return self._constant
+        rates = self._pair.rates(self._to_b(data).inverse())
+        assert rates is not None
+        return rates
 
     def _to_b(self, data: pin.Data) -> pin.SE3:
         """Placement of frame A in frame B."""

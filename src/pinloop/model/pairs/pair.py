@@ -144,6 +144,13 @@ class Pair(ABC):
         """Per row whether it measures an angle rather than a length."""
         return tuple(label.startswith("w_") for label in self.labels)
 
+    def rates(self, T: pin.SE3) -> Array | None:
+        """What takes the twist of B relative to A, in B, to the rates of the coordinates.
+
+        Shape (dof, 6); None where a joint that closes a loop has no coordinates to act on.
+        """
+        return None
+
     @abstractmethod
     def residual(self, T: pin.SE3) -> Array:
         """Closure residual of the placement ``T`` of B in A, shape (rows,), m and rad."""

@@ -58,6 +58,10 @@ class MotionGroup(Pair):
         """The selector, which is the same everywhere."""
         return (_geometry(self.turns, self.slides, self.advance)[2],)
 
+    def rates(self, T: pin.SE3) -> Array:
+        """Components of the twist; the rate of a screw is that of its angle."""
+        return np.eye(6)[[5] if self.advance else np.abs(self.free).argmax(axis=0)]
+
     def closest(self, T: pin.SE3) -> pin.SE3:
         """Member of the group that is closest to ``T``."""
         angle, pitch = 0.0, self.advance
@@ -314,6 +318,12 @@ class Universal(Pair):
         """Those at three angles about x, whose last rows span all that there are."""
         turns = [pin.SE3(pin.utils.rotate("x", angle), np.zeros(3)) for angle in (0.0, 1.0, 2.0)]
         return tuple(self.selector(turn) for turn in turns)
+
+    def rates(self, T: pin.SE3) -> Array:
+        """Turning about z of A, ``n . w``, and about x of B, which are perpendicular."""
+        rows = np.zeros((2, 6))
+        rows[0, 3:], rows[1, 3] = T.rotation[2], 1.0
+        return rows
 
     def residual(self, T: pin.SE3) -> Array:
         """Offset of the origins in B, and the cosine of the angle between the two axes."""
