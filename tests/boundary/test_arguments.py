@@ -166,7 +166,7 @@ MADE: list[tuple[str, str]] = [
     ("run", "plot"), ("run", "save"), ("run", "placement"), ("robot", "frame_id"),
     ("robot", "save"), ("robot", "placement"), ("brakes", "late"), ("brakes", "weak"),
     ("stop", "point"), ("swept", "contains"), ("swept", "mesh"), ("swept", "export"),
-    ("constraints", "by_name"),
+    ("constraints", "by_name"), ("report", "text"), ("stop", "plot"),
 ]  # fmt: skip
 """Methods of values that are not made by their classes, or whose arguments libraries read."""
 
@@ -182,6 +182,7 @@ def test_only_errors_of_pinloop_leave_methods(
         "swept": lambda: values("result").swept_volume(),
         "constraints": lambda: pl.Constraints(values("robot")),
         "stop": lambda: values("result"),
+        "report": lambda: values("result").table(),
     }
     function = getattr(made.get(owner, lambda: values(owner))(), method)
     parameters = inspect.signature(function).parameters
@@ -192,7 +193,8 @@ def test_only_errors_of_pinloop_leave_methods(
         if parameter.default is parameter.empty
     }
     failures = []
-    for key, (what, strange) in product(parameters, STRANGE.items()):
+    strange_values = STRANGE | {"array of one": np.array(1.0), "texts": np.array(["a"])}
+    for key, (what, strange) in product(parameters, strange_values.items()):
         try:
             function(**{**others, key: strange})
         except pl.PinloopError as error:

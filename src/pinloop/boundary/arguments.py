@@ -239,6 +239,8 @@ def _holds(value: Any, origin: Any, parts: tuple[Any, ...]) -> bool:
         return callable(value)
     if not isinstance(value, list if origin is tuple and isinstance(value, list) else origin):
         return False
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return False  # an array by its class, but nothing to walk through
     if isinstance(value, Mapping) and len(parts) == 2:
         return all(_fits(k, parts[0]) and _fits(v, parts[1]) for k, v in value.items())
     if isinstance(value, (str, bytes)):

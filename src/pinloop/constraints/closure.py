@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..boundary.arguments import public
+from ..boundary.arguments import flat_numbers, public
 from ..model.description import Coupling
 from ..model.mechanism import Mechanism
 from ..model.pairs import MotionGroup, Spherical
@@ -193,6 +193,7 @@ class Constraints:
 
     def by_name(self, residual: Array) -> dict[str, float]:
         """Norm of the residual of each loop and coupling."""
+        residual = flat_numbers(residual, "residual", len(self.labels))
         return {name: float(np.linalg.norm(residual[rows])) for name, rows in self.rows_of.items()}
 
     def _selector(self, loop: LoopJoint, data: Placed) -> Array:

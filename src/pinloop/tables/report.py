@@ -24,6 +24,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import lazy_loader
 from rich.cells import cell_len, chop_cells
 
+from ..boundary.arguments import public
 from ..boundary.csv import write_rows
 from ..boundary.values import forward
 from ..errors import BadValue, PinloopError, printable
@@ -195,6 +196,7 @@ def section_blocks(result: object, sections: Iterable[Section]) -> tuple[Block, 
     return tuple(blocks)
 
 
+@public
 @dataclass(frozen=True)
 class Report:
     """Blocks under a title. `print` it, give it to rich, or let a notebook show it.
