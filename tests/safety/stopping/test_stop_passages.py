@@ -144,6 +144,23 @@ def test_a_joint_is_held_while_the_others_pass() -> None:
     np.testing.assert_allclose(found[there], np.interp(series.t[there], t, load), atol=2e-3)
 
 
+@pytest.mark.parametrize("share", [0.98, 1.02])
+def test_a_start_in_the_flat_pose_decides_on_its_branch(share: float) -> None:
+    """With ``cos th = 1`` the cart is pulled by ``S th'^2``, which grows as the bars fall."""
+    machine, (_, S, _) = tables.build(windows(2, on_cart=True)), size(2)
+    q, v = parallel(machine, 0.0, -4.0)
+    rest = Brake(dynamic_torque=1.0, static_torque=share * S * 16.0)
+    brakes = pl.Brakes({"slide": rest, "low0": Brake(dynamic_torque=90.0)})
+    want = braked(2, 0.0, -4.0, 90.0)
+    stop = pl.stop(machine, q, v, brakes=brakes, until=5.0, method=precise(1e-9))
+    slide = machine.coordinates("slide")
+    assert stop.history.phases[0].stuck[slide.v].all() == (share > 1.0)
+    assert abs(stop.ledger.error) < 1e-7 * stop.ledger.turned_over
+    if share > 1.0:  # brakes slow the bars down faster than their load grows
+        assert stop.run.q[-1][slide.q] == 0.0
+        assert angle_of(machine, stop.run.q[-1]) == pytest.approx(want.y[0, -1], abs=1e-8)
+
+
 def test_a_cart_that_comes_loose_in_the_flat_pose() -> None:
     """Its brake gives way where the load is largest: the same instant for all tolerances."""
     machine, (_, S, I) = tables.build(windows(1, on_cart=True)), size(1)
@@ -261,3 +278,22 @@ def test_tolerances_and_energies_of_swings_agree(name: str, category: int) -> No
     if category == 1:
         travel = float(stop.run.q[-1][at.q][0] - q[at.q][0])
         assert travel == pytest.approx(0.8 * np.sign(swing.rate), abs=1e-7)
+
+
+def test_a_delta_robot_falls_through_the_pose_in_which_its_rods_are_parallel() -> None:
+    """There its platform could turn; three freedoms and six spins of rods meet another one."""
+    machine = robot("delta")
+    reach = 1.711023101347454  # elbows are as far apart as the balls of the platform
+    arms = dict(zip(machine.actuated, reach - np.array([0.05, 0.055, 0.045]), strict=True))
+    speeds = dict(zip(machine.actuated, [2.0, 2.2, 1.8], strict=True))
+    q = pl.assemble(machine, arms, limits=False)
+    v = pl.consistent_velocity(machine, q, speeds)
+    brakes, ends = holding(dict.fromkeys(arms, 2.0)), []
+    for rtol in (1e-6, 1e-8):
+        stop = pl.stop(machine, q, v, brakes=brakes, method=precise(rtol), until=0.08)
+        assert any(start is not None for start in stop.history.branches)
+        assert abs(stop.ledger.error) < 10 * rtol * stop.ledger.turned_over
+        ends.append(stop.run.q[-1])
+    places = stop.run.q[:, [machine.coordinates(name).q.start for name in arms]]
+    assert (places.max(axis=0) > reach).all()
+    assert np.abs(machine.difference(*ends)).max() < 1e-3
