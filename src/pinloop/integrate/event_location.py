@@ -273,7 +273,9 @@ class Guards(Generic[E]):
         here, doubt = self._simple, 0.0 if step.follows is None else _DOUBT
         powers, hull = self._polynomials(step, step.quintic)
         sizes[here] = np.abs(hull).max(axis=0)
-        least = np.maximum(bands[here], 0.0) + doubt * np.ptp(hull, axis=0)
+        least = np.maximum(bands[here], 0.0)
+        if doubt:
+            least += doubt * np.ptp(hull, axis=0)
         off = (sides[here] * hull).min(axis=0) > least
         bands[here[off]] = -1.0
         if off.all():
@@ -291,10 +293,11 @@ class Guards(Generic[E]):
         angles, speeds = self._angles, self._speeds
         powers[0, angles] = step.q0[self._indices]
         powers[1:, angles] = p[:, angles]
-        powers[:-1, speeds] = np.arange(1.0, len(p) + 1.0)[:, None] * p[:, speeds] / h
+        basis = Bernstein.of(len(p))
+        powers[:-1, speeds] = basis.orders[1:, None] * p[:, speeds] / h
         powers[0] -= self._levels
         powers *= self._signs
-        return powers, Bernstein.of(len(p)).of_powers @ powers
+        return powers, basis.of_powers @ powers
 
 
 class _Scan(NamedTuple):

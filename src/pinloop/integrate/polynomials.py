@@ -158,13 +158,15 @@ class Bernstein:
     """Polynomials of a degree by control points: each lies between the least and largest of its.
 
     Args:
-        even: even parts of the interval, one more than the degree.
+        orders: 0, 1, ... and the degree.
+        even: as many even parts of the interval.
         control: from values there to control points.
         of_powers: from coefficients of powers, the constant first, to control points.
         powers: from control points to coefficients of powers.
         left: from control points to those of the first half of the interval.
     """
 
+    orders: Array
     even: Array
     control: Array
     of_powers: Array
@@ -176,13 +178,13 @@ class Bernstein:
     def of(cls, degree: int) -> Bernstein:
         """The basis of a degree."""
         orders = range(degree + 1)
-        even = np.linspace(0.0, 1.0, degree + 1)
+        powers_of, even = np.arange(degree + 1.0), np.linspace(0.0, 1.0, degree + 1)
         choose = np.array([[float(comb(i, j)) for j in orders] for i in orders])
         signs = np.array([[(-1.0) ** (i - j) for j in orders] for i in orders])
         powers = choose[degree][:, None] * choose * signs
-        values = even[:, None] ** np.arange(degree + 1) @ powers
-        left = choose / 2.0 ** np.arange(degree + 1)[:, None]
-        return cls(even, np.linalg.inv(values), choose / choose[degree], powers, left)
+        values = even[:, None] ** powers_of @ powers
+        left = choose / 2.0 ** powers_of[:, None]
+        return cls(powers_of, even, np.linalg.inv(values), choose / choose[degree], powers, left)
 
     @property
     def right(self) -> Array:
@@ -191,4 +193,4 @@ class Bernstein:
 
     def at(self, u: float) -> Array:
         """What makes of control points the value at a part of the interval."""
-        return np.asarray(u ** np.arange(len(self.even)) @ self.powers)
+        return np.asarray(u**self.orders @ self.powers)

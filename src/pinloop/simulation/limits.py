@@ -184,11 +184,17 @@ class LimitWatch:
             return
         start = self._signs * (step.q0[self._cells] - self._levels)
         # The argument of the polynomials is at most 1.
-        ways = np.abs(_polynomials(step, self._columns)).sum(axis=0)
-        most = start + (_REACH if step.follows is None else _FARTHER) * ways
+        quintics = self._signs * _polynomials(step, self._columns)
+        reach = _REACH if step.follows is None else _FARTHER
+        most = start + reach * np.abs(quintics).sum(axis=0)
         for k in ((most > LIMIT_PASSED) & (most > self._by)).nonzero()[0]:
-            way = self._signs[k] * step.polynomial[:, self._columns[k]]
-            self._look_closer(int(k), np.r_[start[k], way][::-1], step)
+            powers = np.r_[start[k], quintics[:, k]][::-1]
+            # The end of a step is known as it is: what lies inside is asked for to find an instant.
+            inside = not np.isfinite(self._first[k]) or unit_roots(np.polyder(powers))
+            if step.follows is not None and inside:
+                way = self._signs[k] * step.polynomial[:, self._columns[k]]
+                powers = np.r_[start[k], way][::-1]
+            self._look_closer(int(k), powers, step)
 
     def _look_closer(self, k: int, powers: Array, step: Step) -> None:
         """The extremes of one coordinate in a step, and where it passes its limit."""
