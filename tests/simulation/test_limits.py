@@ -218,7 +218,7 @@ def test_the_command_line_decides_what_limits_do(tmp_path: Path) -> None:
         return dict(json.loads(found.stdout))
 
     stopped, hit, by_file = ended("--limits", "stop"), ended("--limits", "end-stop"), ended()
-    assert stopped["end_s"] == pytest.approx(0.6469, abs=1e-4) and stopped["warnings"] == []
+    assert stopped["end_s"] == pytest.approx(0.6496, abs=1e-4) and stopped["warnings"] == []
     assert stopped["ended"] == "stopped by an event"
     assert hit["end_s"] == 0.7 and hit["modes"] == ["free", "lock:shoulder"]
     assert by_file == hit and ended("--limits", "warn")["warnings"]

@@ -150,7 +150,8 @@ def test_sampling_later_is_sampling_at_once(name: str) -> None:
 
     whole, at_once = run(None), run(0.004)
     later = sampled(whole, 0.004)
-    assert len(at_once.t) == 2 + 17 + 4 and at_once.evaluations == whole.evaluations
+    changes = int(np.sum(np.diff(whole.t) == 0.0))
+    assert len(at_once.t) == 2 + 17 + 2 * changes and at_once.evaluations == whole.evaluations
     for kind in ("t", "q", "v", "a", "psi", "mode"):
         close(getattr(at_once, kind), getattr(later, kind), 1e-12)
     for k, step in enumerate(at_once.psi):

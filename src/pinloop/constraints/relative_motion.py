@@ -37,13 +37,16 @@ class JointMotion:
         who: what needs one axis, for messages; any number of axes will do if empty.
 
     Attributes:
+        joint: name of the joint.
+        closes_loop: whether it closes a loop.
         axes: names of the axes ("vx", "wz", ...).
         is_translation: per axis, whether it is a linear one, shape (k,).
     """
 
     def __init__(self, robot: Mechanism, joint: str, who: str = "") -> None:
-        self._model = robot.model
+        self._model, self.joint = robot.model, joint
         self._loop = next((loop for loop in robot.loops if loop.name == joint), None)
+        self.closes_loop = self._loop is not None
         if self._loop is None:
             at = robot.coordinates(joint)
             count, self._q, self._J = at.nv, at.q, np.eye(robot.nv)[at.v]

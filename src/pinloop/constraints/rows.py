@@ -73,11 +73,13 @@ class Locked:
         axes: names of the locked degrees of freedom ("vx", "wz", ...); all of them if empty.
         at_limit: the end of its range that holds the joint and can only push, "lower" or "upper";
             empty for a lock that holds both ways.
+        by_friction: whether dry friction holds it, which is no lock to whoever looks on.
     """
 
     joint: str
     axes: tuple[str, ...] = ()
     at_limit: Literal["", "lower", "upper"] = ""
+    by_friction: bool = False
 
     def __post_init__(self) -> None:
         axes = (self.axes,) if isinstance(self.axes, str) else tuple(self.axes)
@@ -88,7 +90,7 @@ class Locked:
     @property
     def label(self) -> str:
         """Name of the lock among the reactions."""
-        return f"lock:{self.joint}"
+        return f"{'friction' if self.by_friction else 'lock'}:{self.joint}"
 
 
 def locked_columns(robot: Mechanism, lock: Locked) -> list[int]:

@@ -1,16 +1,19 @@
-"""All forces on a robot together: torques, powers, stored energies, damping."""
+"""What acts on a robot: all forces together, and dry friction axis by axis."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..constraints.relative_motion import JointMotion
 from ..errors import BadValue, PinloopError
 from ..model.mechanism import Mechanism
-from .forces import BoundForce, Force
+from .forces import BoundForce, Force, JointFriction
 
 Array = NDArray[np.float64]
 
@@ -24,11 +27,20 @@ class AppliedForces:
 
     Attributes:
         bound: the forces, each with a name of its own.
+        need_kinematics: whether one of them looks at the kinematics.
     """
 
     def __init__(self, robot: Mechanism, forces: Sequence[Force]) -> None:
         self._nv = robot.nv
         self.bound = _with_unique_names([force.bind(robot) for force in forces])
+        self.need_kinematics = any(force.needs_kinematics for force in self.bound)
+
+    def with_force(self, force: BoundForce) -> AppliedForces:
+        """The same forces and one more."""
+        other = copy(self)
+        other.bound = _with_unique_names([*self.bound, force])
+        other.need_kinematics = self.need_kinematics or force.needs_kinematics
+        return other
 
     def torque(self, t: float, q: Array, v: Array, data: pin.Data) -> Array:
         """Sum of the generalised forces, shape (nv,)."""
@@ -73,3 +85,79 @@ def _with_unique_names(forces: list[BoundForce]) -> tuple[BoundForce, ...]:
         if seen[force.name] > 1:
             force.name = f"{force.name} ({seen[force.name]})"
     return tuple(forces)
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionAxis:
+    """An axis with dry friction.
+
+    Args:
+        joint: name of its joint.
+        axis: name of the axis ("vx", "wz", ...) if the joint has several, else empty.
+        limit: dry friction [N m, N], > 0.
+        column: velocity coordinate of the axis; None if its joint closes a loop.
+        motion: motion of the joint.
+        place: number of the axis among those of the joint.
+    """
+
+    joint: str
+    axis: str
+    limit: float
+    column: int | None
+    motion: JointMotion
+    place: int
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axis as locks have it: nothing if the joint has no other."""
+        return (self.axis,) if self.axis else ()
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        return ".".join((self.joint, *self.axes))
+
+
+def friction_axes(robot: Mechanism, forces: Sequence[JointFriction]) -> tuple[FrictionAxis, ...]:
+    """The axes of a robot with dry friction; that of several forces on one axis adds up."""
+    limits: dict[tuple[str, int], float] = {}
+    motions: dict[str, JointMotion] = {}
+    for force in forces:
+        for motion, coefficients in force.coefficients_on(robot):
+            motions.setdefault(motion.joint, motion)
+            for key in ((motion.joint, place) for place in range(len(coefficients))):
+                limits[key] = limits.get(key, 0.0) + float(coefficients[key[1]])
+    axes = []
+    for (joint, place), limit in limits.items():
+        motion = motions[joint]
+        axis = motion.axes[place] if len(motion.axes) > 1 else ""
+        column = None if motion.closes_loop else robot.coordinates(joint).v.start + place
+        axes.append(FrictionAxis(joint, axis, limit, column, motion, place))
+    return tuple(axis for axis in axes if axis.limit > 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class AxisTorques(Force):
+    """Constant torques on single axes [N m, N]: dry friction while they slide."""
+
+    axes: tuple[FrictionAxis, ...]
+    torques: tuple[float, ...]
+
+    def bind(self, robot: Mechanism) -> BoundForce:
+        """Add up what does not depend on the configuration."""
+        return _BoundAxisTorques(self, robot)
+
+
+class _BoundAxisTorques(BoundForce):
+    def __init__(self, given: AxisTorques, robot: Mechanism) -> None:
+        self.name, self._constant = "joint friction", np.zeros(robot.nv)
+        pairs = [*zip(given.axes, given.torques, strict=True)]
+        for axis, torque in pairs:
+            if axis.column is not None:
+                self._constant[axis.column] = torque
+        self._others = [(axis, x) for axis, x in pairs if axis.column is None and x]
+        self.needs_kinematics = bool(self._others)
+
+    def torque(self, t: float, q: Array, v: Array, data: pin.Data) -> Array:
+        parts = (x * axis.motion.jacobian(data)[axis.place] for axis, x in self._others)
+        return sum(parts, self._constant)

@@ -138,6 +138,13 @@ class EquationsOfMotion:
         other._home = t, self.robot.checked_configuration(q).copy()
         return other
 
+    def with_force(self, force: Force) -> EquationsOfMotion:
+        """The same equations with one more force."""
+        other = copy(self)
+        other._applied = self._applied.with_force(force.bind(self.robot))
+        other.forces = other._applied.bound
+        return other
+
     @cached_property
     def rank(self) -> int | None:
         """Number of rows that are independent in general around the home; None if that is open.
@@ -374,8 +381,8 @@ class EquationsOfMotion:
     ) -> System:
         """The same in a work space; without ``locks`` ``M`` is that of the free coordinates."""
         model, entries = self._model, self._mirrored if locks else self._mirrored_free
-        if self._is_tree and (self._only_loops or not locks) and not self.forces:
-            f = -np.array(pin.nonLinearEffects(model, data, q, v))
+        if self._is_tree and (self._only_loops or not locks) and not self._applied.need_kinematics:
+            f = self._applied.torque(t, q, v, data) - pin.nonLinearEffects(model, data, q, v)
             M = pin.crba(model, data, q).take(entries)
             return M, f, self._no_rows, self._no_rates, None
         self._kinematics(data, q, v)
@@ -423,7 +430,8 @@ class EquationsOfMotion:
         """Applied forces, shape (nv,)."""
         if not self.forces:
             return self._rest
-        self._kinematics(data, q, v)
+        if self._applied.need_kinematics:
+            self._kinematics(data, q, v)
         return self._applied.torque(t, q, v, data)
 
     def _loads(self, t: float, q: Array, v: Array) -> tuple[Array, FurtherRows]:

@@ -56,10 +56,12 @@ class BoundForce(ABC):
     Attributes:
         name: name in energy balances.
         conservative: whether all its work is stored in `energy`.
+        needs_kinematics: whether it looks at ``data`` at all.
     """
 
     name: str
     conservative: bool = False
+    needs_kinematics: bool = True
 
     @abstractmethod
     def torque(self, t: float, q: Array, v: Array, data: pin.Data) -> Array:
@@ -174,6 +176,16 @@ def file_losses(
     return parts
 
 
+def _given_losses(
+    robot: Mechanism, coefficients: Mapping[str, float]
+) -> Iterator[tuple[JointMotion, Array]]:
+    """Coefficients that a user gives, per axis of each joint."""
+    for joint, value in coefficients.items():
+        motion = JointMotion(robot, joint)
+        number = flat_numbers(value, f"'{joint}'", 1)[0]
+        yield motion, np.full(len(motion.is_translation), number)
+
+
 def _losses(
     force: JointDamping | JointFriction,
     robot: Mechanism,
@@ -184,11 +196,7 @@ def _losses(
     if force.coefficients is None:
         parts = file_losses(robot, kind)
     else:
-        parts = []
-        for joint, value in force.coefficients.items():
-            motion = JointMotion(robot, joint)
-            number = flat_numbers(value, f"'{joint}'", 1)[0]
-            parts.append((motion, np.full(len(motion.is_translation), number)))
+        parts = [*_given_losses(robot, force.coefficients)]
 
     def acting(v: Array, data: pin.Data) -> Iterator[tuple[Array, Array, Array]]:
         for motion, coefficients in parts:
@@ -226,26 +234,47 @@ class JointDamping(Force):
 @checked
 @dataclass(frozen=True)
 class JointFriction(Force):
-    """Dry friction of the joints, smoothed: ``-f tanh(v / speed)``. It never sticks.
+    """Dry friction of the joints: ``-f sign(v)`` while they slide, what holds them at rest.
+
+    A run decides which axes stick, all together. Where a force is a function of one state
+    (`EquationsOfMotion`, `inverse_dynamics`), an axis at rest feels none.
 
     Args:
-        speed: speed at which three quarters of the friction act [rad/s, m/s].
+        speed: smooths it to ``-f tanh(v / speed)``, which creeps and never sticks: speed at which
+            three quarters of it act [rad/s, m/s]. By default it is not smoothed.
         coefficients: per joint [N m, N]; those of the robot's file by default.
     """
 
-    speed: float = 0.1
+    speed: float | None = None
     coefficients: Mapping[str, float] | None = None
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Collect the coefficients."""
-        if not self.speed > 0:
-            raise BadValue(f"JointFriction has speed {self.speed}; it must be > 0")
+        speed = self.speed
+        if speed is not None and not speed > 0:
+            raise BadValue(f"JointFriction has speed {speed}; it must be > 0")
 
         def loss(c: Array, rate: Array) -> tuple[Array, Array]:
-            part = np.tanh(rate / self.speed)
-            return -c * part, c / self.speed * (1.0 - part**2)
+            if speed is None:
+                return -c * np.sign(rate), np.zeros(len(c))
+            part = np.tanh(rate / speed)
+            return -c * part, c / speed * (1.0 - part**2)
 
         return _losses(self, robot, "friction", loss)
+
+    def coefficients_on(self, robot: Mechanism) -> list[tuple[JointMotion, Array]]:
+        """Coefficients per axis of each joint."""
+        if self.coefficients is not None:
+            return [*_given_losses(robot, self.coefficients)]
+        parts = []
+        for motion, values in file_losses(robot, "friction"):
+            if motion is not None:
+                parts.append((motion, values))
+                continue
+            for joint in robot.joints:
+                if (own := values[robot.coordinates(joint).v]).any():
+                    parts.append((JointMotion(robot, joint), own))
+        return parts
 
 
 @public

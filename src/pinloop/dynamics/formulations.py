@@ -97,8 +97,11 @@ def with_reactions(rows: RowSet, M: Array, f: Array, J: Array, a: Array, lam: Ar
         a: solution of ``M a = f + J' lam``, shape (nv,).
         lam: reactions of the rows that are not those of locks.
     """
-    saddle, scale = Saddle(M, J, rows.scale), rows.scale
     missing = M @ a - f - J[: len(lam)].T @ lam
+    if not len(lam) and len(rows.locked) == len(rows.lock_columns):
+        lam = missing[rows.lock_columns]  # one coordinate each
+        return Motion(a, lam, np.ones(len(lam), dtype=bool), len(lam), J.T @ lam)
+    saddle, scale = Saddle(M, J, rows.scale), rows.scale
     lam = np.append(lam, missing[rows.lock_columns])
     if saddle.rank < len(J):
         lam = scale * np.linalg.lstsq((scale[:, None] * J).T, J.T @ lam, rcond=RANK)[0]

@@ -21,13 +21,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pinocchio as pin
+import scipy
 from numpy.typing import NDArray
 
 from ..errors import PinloopError
 from ..linalg.saddle import Saddle, factor_mass, solve_mass
-from ..tolerances import LAST_BITS, RESPONSE_RANK, STICTION_NOISE
+from ..tolerances import LAST_BITS, RESPONSE_RANK, STICTION_NOISE, TORQUE_NOISE
 
 Array = NDArray[np.float64]
+
+RELEASE = 2.0
+"""What is held comes loose so many times the noise beyond its bound; within one it sticks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +73,9 @@ class Decision:
     multipliers: Array
 
 
-def solve_stick_slip(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> Decision:
+def solve_stick_slip(
+    M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts, slack: float = 1.0
+) -> Decision:
     """Decide all contacts together.
 
     Args:
@@ -78,11 +85,12 @@ def solve_stick_slip(M: Array, f: Array, J: Array, gamma: Array, contacts: Conta
         J: rows, shape (m, n), of any rank.
         gamma: velocity-dependent part of the rows, shape (m,).
         contacts: the contacts.
+        slack: accelerations up to so many times their rounding are none.
     """
     at, k = contacts.columns, len(contacts.columns)
     common = np.minimum(contacts.inertia_up, contacts.inertia_down)
     if common.any():
-        return _with_common_inertia(M, f, J, gamma, contacts, common)
+        return _with_common_inertia(M, f, J, gamma, contacts, common, slack)
     if k and len(J) == 0:
         a, torque = _stuck(M, f, contacts)
         # Most often everything holds, and what is within its bounds needs no search.
@@ -99,14 +107,15 @@ def solve_stick_slip(M: Array, f: Array, J: Array, gamma: Array, contacts: Conta
     # What rounding leaves is as large as what there was before the rows took their share.
     alone = np.sqrt(inverse[at, np.arange(k)])
     size = float(np.sqrt(abs(f @ inverse[:, k])) + fit + np.abs(contacts.target / alone).max())
-    torque, side = _in_the_box(response[:, at], a0[at] - contacts.target, contacts, alone, size)
+    offset, sizes = a0[at] - contacts.target, (size, slack)
+    torque, side = _in_the_box(response[:, at], offset, contacts, alone, sizes)
     a = a0 + torque @ response
     a[at[side == 0]] = contacts.target[side == 0]
     return Decision(a, torque, side, reactions[k] + torque @ reactions[:k])
 
 
 def _with_common_inertia(
-    M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts, common: Array
+    M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts, common: Array, slack: float
 ) -> Decision:
     """The decision where some inertia has to be accelerated whichever way a contact moves.
 
@@ -122,7 +131,7 @@ def _with_common_inertia(
         inertia_up=contacts.inertia_up - common,
         inertia_down=contacts.inertia_down - common,
     )
-    decision = solve_stick_slip(M, f, J, gamma, rest)
+    decision = solve_stick_slip(M, f, J, gamma, rest, slack)
     return replace(decision, torque=decision.torque - common * (decision.a[at] - contacts.target))
 
 
@@ -172,7 +181,7 @@ def _with_rows(
 
 
 def _in_the_box(
-    G: Array, offset: Array, contacts: Contacts, alone: Array, size: float
+    G: Array, offset: Array, contacts: Contacts, alone: Array, sizes: tuple[float, float]
 ) -> tuple[Array, NDArray[np.int64]]:
     """Torques and sides for ``r = offset + G torque``.
 
@@ -184,9 +193,10 @@ def _in_the_box(
         offset: accelerations without their torques, against the targets, shape (k,).
         contacts: the contacts.
         alone: root of the acceleration per torque that each would have without rows, shape (k,).
-        size: root of twice the energy of acceleration, for what is rounding.
+        sizes: root of twice the energy of acceleration, for what is rounding; and how many times
+            that is nothing.
     """
-    k = len(offset)
+    k, (size, slack) = len(offset), sizes
     light = LAST_BITS / alone**2
     up, down = contacts.inertia_up, contacts.inertia_down
     ahead, behind = (up > light).nonzero()[0], (down > light).nonzero()[0]
@@ -203,7 +213,7 @@ def _in_the_box(
     x = _box_minimum(unit[:, None] * H * unit, unit * offset, lower, upper, size)
     torque = np.asarray(np.bincount(of, weights=x * unit, minlength=k), dtype=np.float64)
     rate = offset[:k] + G @ torque
-    noise = 10 * STICTION_NOISE * alone * (size + float(alone @ np.abs(torque)))
+    noise = 10 * slack * STICTION_NOISE * alone * (size + float(alone @ np.abs(torque)))
     sticks = ((lower < x) & (x < upper))[:k] | (np.abs(rate) <= noise)
     return torque, np.where(sticks, 0, np.sign(rate)).astype(np.int64)
 
@@ -258,3 +268,59 @@ def _minimum_of_free(
         x[met] = upper[met] if step[first] > 0 else lower[met]
         free[met] = False
     return x, free
+
+
+def holding_noise(
+    M: Array, f: Array, J: Array, bounds: Array, reaction: Array, weight: float
+) -> Array:
+    """Rounding error of what it takes to hold each coordinate [N m], shape (n,).
+
+    By the backward error: all that acts has the size ``|f|`` in the metric of the inverse of M, and
+    that of the weight of all bodies, even where it cancels. `solve_stick_slip` takes accelerations
+    below a part of it for none; with all others held, coordinate i then has ``M_ii`` times as much.
+
+    Args:
+        M: mass matrix, shape (n, n), positive definite.
+        f: forces, shape (n,).
+        J: rows, shape (m, n).
+        bounds: least and largest torque of what holds a coordinate, shape (2, n).
+        reaction: multipliers of the rows, shape (m,).
+        weight: see `weight_of`.
+    """
+    inverse = solve_mass(M, np.column_stack([np.eye(len(f)), f]))
+    alone = np.sqrt(inverse.diagonal())
+    acting = np.sqrt(abs(f @ inverse[:, -1])) + alone @ np.abs(f) + weight
+    held = np.where(np.isfinite(bounds), np.abs(bounds), 0.0).max(axis=0)
+    held += np.abs(J).T @ np.abs(reaction)
+    return np.asarray(TORQUE_NOISE * (M.diagonal() * alone * acting + held))
+
+
+def weight_of(model: pin.Model) -> float:
+    """Size of the weight of all bodies in the metric of the inverse of the mass matrix."""
+    mass = sum(inertia.mass for inertia in model.inertias)
+    return float(np.sqrt(mass) * np.linalg.norm(model.gravity.linear))
+
+
+def share_evenly(A: Array, room: Array) -> Array:
+    """The ``x`` whose largest excess of ``A x`` over ``room`` is the smallest (Chebyshev)."""
+    if A.shape[1] == 1:
+        # In one unknown, where the two lines cross that cross the highest; most often it is one.
+        slope, up = A[:, 0], A[:, 0] > 0.0
+        rising, falling = np.meshgrid(up.nonzero()[0], (slope < 0.0).nonzero()[0])
+        apart = slope[rising] - slope[falling]
+        if apart.size:
+            heights = (slope[falling] * room[rising] - slope[rising] * room[falling]) / apart
+            best = np.unravel_index(int(heights.argmax()), heights.shape)
+            return np.array([((room[rising] - room[falling]) / apart)[best]])
+    # As small as it likes the excess may not get, where teeth take any torque.
+    least = -1.0 - float(np.abs(room).max(initial=0.0))
+    solution = scipy.optimize.linprog(
+        np.eye(A.shape[1] + 1)[-1],
+        np.column_stack([A, -np.ones(len(A))]),
+        room,
+        bounds=[(None, None)] * A.shape[1] + [(least, None)],
+        method="highs",
+    )
+    if solution.x is None:
+        raise PinloopError(f"the torques that hold the joints cannot be shared: {solution.message}")
+    return np.asarray(solution.x[:-1])

@@ -64,8 +64,7 @@ class StiffDamping:
         own = f"lock the joint (mode=pl.Mode(['{self.joint}'])), or "
         if self.force.startswith("joint friction"):
             return own + (
-                "smooth the friction over a larger speed: losses=False, "
-                "forces=[pl.forces.JointDamping(), pl.forces.JointFriction(speed=...)]"
+                "let the friction stick and slip, pl.forces.JointFriction() without a speed"
             )
         if self.force in IN_BRAKES:
             return f"give it the '{IN_BRAKES[self.force]}' that it has in the brakes"

@@ -350,7 +350,7 @@ def _scan(
     passages: list[tuple[float, float]] = []
     left, first_side = (0.0 if band < 0.0 else np.inf), 0.0
     for part, value, error in curve.nodes(end):
-        if value * side <= error or band >= 0.0:
+        if value * side <= error + LAST_BITS * curve.size or band >= 0.0:
             value = curve.value(part)
         here = 0.0 if abs(value) <= band else float(np.sign(value))
         if here == 0.0 and band < 0.0 and side and part == 1.0:

@@ -63,7 +63,7 @@ def as_document(run: Trajectory, written: Iterable[Path] = (), failure: str = ""
         "energy": None if energy is None else _energy_document(energy),
         "events": [{"t_s": float(t), "name": name} for t, name in run.events],
         "transitions": [_transition_document(run.robot, change) for change in run.transitions],
-        "modes": [str(mode) for mode in run.modes],
+        "modes": [*dict.fromkeys(str(mode.without_friction) for mode in run.modes)],
         "first": _state_document(run, 0),
         "last": _state_document(run, -1),
         "files": [str(path) for path in written],

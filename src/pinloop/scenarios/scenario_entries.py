@@ -98,10 +98,12 @@ class JointSpringEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class FrictionEntry:
-    """Dry friction of joints, smoothed: `-f tanh(v / speed)`. It never sticks."""
+    """Dry friction of joints, by stick and slip; smoothed if a `speed` is given."""
 
     coefficients: Annotated[Mapping[Name, NotNegative], "per joint [N m, N]"]
-    speed: Annotated[Positive, "speed at which three quarters of it act [rad/s, m/s]"] = 0.1
+    speed: Annotated[
+        Positive | None, "smooths it: speed at which three quarters of it act [rad/s, m/s]"
+    ] = None
 
 
 _ORIGIN = (0.0, 0.0, 0.0)

@@ -21,6 +21,7 @@ from ..integrate import Guard
 from ..linalg.saddle import Saddle
 from ..tolerances import AT_LIMIT, HELD_SHARE, LOW_BOUNCE, NO_PULL, NO_SPEED
 from .events import BoundEvent, Touch
+from .friction import DryFriction
 from .limits import JointEnd
 from .modes import ModalSystem, Mode
 from .transitions import Jump, Transition, ranks_of, recorded, warn_if_singular
@@ -88,10 +89,18 @@ class EndStopContacts:
         system: equations of motion by mode.
         ends: the end stops.
         restitution: coefficient of restitution.
+        friction: dry friction that acts besides, if any.
     """
 
-    def __init__(self, system: ModalSystem, ends: Sequence[JointEnd], restitution: float) -> None:
+    def __init__(
+        self,
+        system: ModalSystem,
+        ends: Sequence[JointEnd],
+        restitution: float,
+        friction: DryFriction | None = None,
+    ) -> None:
         self._system, self._ends, self._restitution = system, tuple(ends), restitution
+        self._friction = friction
         self._unit = np.where(system.robot.is_translation, system.robot.length, 1.0)
         self._hits = {
             end: end.guard(BoundEvent(end.name, Touch(end.name)), one_sided=True)
@@ -154,8 +163,9 @@ class EndStopContacts:
             start = v + base.jump(t, q, v).a
         still = NO_SPEED * max(1.0, float(np.abs(v).max(initial=0.0)))
         hit = touched.inward(start) < -still
-        v_plus, push = self._after_impact(base, (t, q, start), (M, J, b), touched, still)
-        pushing, idle, noise = self._pushing(base, t, q, v_plus, touched, still)
+        rows = M, J, b
+        v_plus, push = self._after_impact(base, wanted, (t, q, start), rows, touched, still)
+        pushing, idle, noise = self._pushing(base, wanted, (t, q, v_plus), touched, still)
         after = _with_contacts(wanted, ends, touched, pushing)
         v_plus = np.where(self._system.locked(after), 0.0, v_plus)
         implied = frozenset(
@@ -180,6 +190,7 @@ class EndStopContacts:
     def _after_impact(
         self,
         base: EquationsOfMotion,
+        mode: Mode,
         state: tuple[float, Array, Array],
         rows: tuple[Array, Array, Array],
         touched: _Touched,
@@ -192,38 +203,48 @@ class EndStopContacts:
             e = self._restitution if (rate < -still).any() else 0.0
             v, push = _struck(M, v, J, b, touched, e)
         dead = np.zeros(len(push), dtype=bool)
-        while (dying := self._dies_away(base, t, q, v, touched, still) & ~dead).any():
+        while (dying := self._dies_away(base, mode, (t, q, v), touched, still) & ~dead).any():
             dead |= dying
             caught = solve_stick_slip(M, M @ v, J, -b, touched.contacts(held=dead))
             v, push = caught.a, push + caught.torque
         return v, push
 
     def _dies_away(
-        self, base: EquationsOfMotion, t: float, q: Array, v: Array, touched: _Touched, still: float
+        self,
+        base: EquationsOfMotion,
+        mode: Mode,
+        state: tuple[float, Array, Array],
+        touched: _Touched,
+        still: float,
     ) -> Mask:
         """Which joints leave an end stop and are back at once: infinitely many hits in no time.
 
         They end at rest, which takes away what energy they have left. Also plastic hits of several
         end stops may follow on each other so, each of which throws a joint off the other.
         """
-        rate = touched.inward(v)
+        rate = touched.inward(state[2])
         flying = rate > still
-        a = touched.inward(_accelerations(base, t, q, v, touched, ~flying)[0])
+        a = touched.inward(self._accelerations(base, mode, state, touched, ~flying)[0])
         rise = np.full(len(rate), np.inf)
         np.divide(rate**2, -2.0 * a, out=rise, where=a < 0.0)
         return np.asarray(flying & (rise <= LOW_BOUNCE * self._unit[touched.columns]))
 
     def _pushing(
-        self, base: EquationsOfMotion, t: float, q: Array, v: Array, touched: _Touched, still: float
+        self,
+        base: EquationsOfMotion,
+        mode: Mode,
+        state: tuple[float, Array, Array],
+        touched: _Touched,
+        still: float,
     ) -> tuple[NDArray[np.int64], Mask, float]:
         """Directions in which end stops push that need a row, 0 for others; who needs none; noise.
 
         Of end stops that depend on each other, so many are left out that the rest is independent
         and still pushes (Carathéodory).
         """
-        resting = touched.inward(v) <= still
-        _, torque, sticks = _accelerations(base, t, q, v, touched, resting)
-        M, f, J, _, _ = base.system(t, q, v)
+        resting = touched.inward(state[2]) <= still
+        _, torque, sticks = self._accelerations(base, mode, state, touched, resting)
+        M, f, J, _, _ = base.system(*state)
         noise = NO_PULL * float(np.abs(f).max(initial=0.0)) + NO_SPEED
         at = np.flatnonzero(sticks)
         way = np.where(torque != 0.0, np.sign(torque), np.where(touched.up, 1.0, -1.0))
@@ -231,6 +252,25 @@ class EndStopContacts:
         pushing = np.zeros(len(resting), dtype=np.int64)
         pushing[at[needed]] = way[at[needed]].astype(np.int64)
         return pushing, sticks & (pushing == 0), noise
+
+    def _accelerations(
+        self,
+        base: EquationsOfMotion,
+        mode: Mode,
+        state: tuple[float, Array, Array],
+        touched: _Touched,
+        resting: Mask,
+    ) -> tuple[Array, Array, Mask]:
+        """Accelerations with the end stops on which joints rest, what these push, and who stays."""
+        contacts = touched.contacts(resting)
+        torque, stays = np.zeros(len(resting)), np.zeros(len(resting), dtype=bool)
+        if self._friction is not None:
+            a, torque[resting], stays[resting] = self._friction.with_ends(mode, state, contacts)
+            return a, torque, stays
+        M, f, J, gamma, _ = base.system(*state)
+        decision = solve_stick_slip(M, f, J, gamma, contacts)
+        torque[resting], stays[resting] = decision.torque, decision.side == 0
+        return decision.a, torque, stays
 
     def _release(self, end: JointEnd, mode: Mode, noise: float) -> Guard[BoundEvent]:
         """An end stop would have to pull."""
@@ -279,17 +319,6 @@ def _struck(
         if e == 0.0 or not (touched.inward(v) < 0.0).any():
             break
     return v, push
-
-
-def _accelerations(
-    base: EquationsOfMotion, t: float, q: Array, v: Array, touched: _Touched, resting: Mask
-) -> tuple[Array, Array, Mask]:
-    """Accelerations with the end stops on which joints rest, what these push, and who stays."""
-    M, f, J, gamma, _ = base.system(t, q, v)
-    decision = solve_stick_slip(M, f, J, gamma, touched.contacts(resting))
-    torque, stays = np.zeros(len(resting)), np.zeros(len(resting), dtype=bool)
-    torque[resting], stays[resting] = decision.torque, decision.side == 0
-    return decision.a, torque, stays
 
 
 def _independent(

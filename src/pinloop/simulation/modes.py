@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 from ..boundary.arguments import public
 from ..constraints.rows import Locked, Row, locked_columns
 from ..dynamics import EquationsOfMotion, Formulation
-from ..dynamics.forces import Force
+from ..dynamics.applied import AxisTorques, FrictionAxis, friction_axes
+from ..dynamics.forces import Force, JointFriction
 from ..errors import BadValue
 from ..linalg.dense import lapack
 from ..model.mechanism import Mechanism
@@ -29,6 +31,30 @@ from ..regularization.sampled_redundancy import RowChooser, with_rows
 __all__ = ["Locked", "ModalSystem", "Mode", "RobotManifold", "locked_columns"]
 
 Array = NDArray[np.float64]
+
+
+class AxisFriction(NamedTuple):
+    """What dry friction does at an axis in a mode.
+
+    Args:
+        joint: name of the joint.
+        axis: name of the axis ("vx", "wz", ...) if the joint has several, else empty.
+        slides: 0 if it sticks, else the sign of the motion that its friction resists.
+    """
+
+    joint: str
+    axis: str
+    slides: int
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        return f"{self.joint}.{self.axis}" if self.axis else self.joint
+
+    @property
+    def held(self) -> Locked:
+        """What holds it while it sticks."""
+        return Locked(self.joint, (self.axis,) if self.axis else (), by_friction=True)
 
 
 @public
@@ -42,17 +68,21 @@ class Mode:
         rows: of a robot that was regularized with ``sampled=True``, the places of the rows that
             hold its loops, among those that motion groups leave; those that the robot carries if
             empty. A run puts in what it holds.
+        friction: which axes with dry friction stick, and which way the others slide. A run decides
+            that itself, whatever is given.
     """
 
     locks: tuple[Locked, ...]
     opened: frozenset[str]
     rows: tuple[int, ...]
+    friction: tuple[AxisFriction, ...]
 
     def __init__(
         self,
         locks: str | Locked | Iterable[str | Locked] = (),
         opened: str | Iterable[str] = (),
         rows: Iterable[int] = (),
+        friction: Iterable[AxisFriction] = (),
     ) -> None:
         given = [locks] if isinstance(locks, (str, Locked)) else locks
         if not isinstance(given, Iterable) or not isinstance(opened, Iterable):
@@ -72,6 +102,7 @@ class Mode:
         loops = [opened] if isinstance(opened, str) else opened
         object.__setattr__(self, "opened", frozenset(loops))
         object.__setattr__(self, "rows", tuple(map(int, held)))
+        object.__setattr__(self, "friction", tuple(friction))
 
     def lock_of(self, joint: str) -> Locked | None:
         """The lock of a joint, or None; an end stop is none."""
@@ -80,8 +111,24 @@ class Mode:
 
     @property
     def without_contacts(self) -> Mode:
-        """The mode without the end stops that joints lie on."""
-        return replace(self, locks=tuple(lock for lock in self.locks if not lock.at_limit))
+        """The mode without the end stops that joints lie on, and without dry friction."""
+        locks = tuple(lock for lock in self.locks if not lock.at_limit)
+        return replace(self, locks=locks, friction=())
+
+    @property
+    def without_friction(self) -> Mode:
+        """The mode as it is without dry friction."""
+        return replace(self, friction=()) if self.friction else self
+
+    @property
+    def sticking(self) -> tuple[str, ...]:
+        """Names of the axes that dry friction holds."""
+        return tuple(axis.name for axis in self.friction if axis.slides == 0)
+
+    @property
+    def held(self) -> tuple[Locked, ...]:
+        """All that does not move: locks, end stops, axes that stick."""
+        return (*self.locks, *(axis.held for axis in self.friction if axis.slides == 0))
 
     def holds(self, joint: str, axes: tuple[str, ...]) -> bool:
         """Whether a coordinate of a joint is locked or lies on an end stop.
@@ -97,6 +144,7 @@ class Mode:
 
     def __str__(self) -> str:
         parts = [lock.label for lock in self.locks] + [f"open:{n}" for n in sorted(self.opened)]
+        parts += [f"sticks:{name}" for name in self.sticking]
         return ", ".join(parts) or "free"
 
 
@@ -130,7 +178,7 @@ class RobotManifold:
 
     def in_mode(self, mode: Mode) -> RobotManifold:
         """The group without the joints that are locked as a whole: they stay to the last bit."""
-        whole = [lock.joint for lock in mode.locks if not lock.axes]
+        whole = [lock.joint for lock in mode.held if not lock.axes]
         held = [self._joints[name] for name in whole if name in self._joints]
         manifold = copy(self)
         manifold._held = np.array([k for at in held for k in range(at.q.start, at.q.stop)], np.intp)
@@ -181,6 +229,9 @@ class RobotManifold:
         return rate
 
 
+_BUILT = ("_robots", "_chosen", "_equations", "_without_sliding")
+
+
 @remembered
 def _regularized(robot: Mechanism, opened: frozenset[str]) -> Mechanism:
     """The robot without some of its loops and without redundant rows.
@@ -211,23 +262,36 @@ class ModalSystem:
         regularization: bool = True,
     ) -> None:
         self.robot = robot
-        self._rows, self._forces = tuple(rows), tuple(forces)
+        dry = [
+            force for force in forces if isinstance(force, JointFriction) and force.speed is None
+        ]
+        self._rows, self._dry = tuple(rows), tuple(dry)
+        self._forces = tuple(force for force in forces if force not in dry)
         self._formulation = formulation
         self._regularization = regularization
         self._robots: dict[frozenset[str], Mechanism] = {}
         self._chosen: dict[tuple[int, ...], Mechanism] = {}
         self._chooser: RowChooser | None = None
         self._equations: dict[tuple[Mode, tuple[Force, ...]], EquationsOfMotion] = {}
+        self._without_sliding: dict[tuple[Mode, tuple[Force, ...]], EquationsOfMotion] = {}
         self._begun: dict[Mode, tuple[float, Array, Array]] = {}
+        self._axes: tuple[FrictionAxis, ...] | None = None
 
     def __getstate__(self) -> dict[str, object]:
         """What is pickled: equations are built again when they are needed."""
-        built: dict[str, object] = {name: {} for name in ("_robots", "_chosen", "_equations")}
-        return self.__dict__ | built | {"_chooser": None}
+        built: dict[str, object] = {name: {} for name in _BUILT}
+        return self.__dict__ | built | {"_chooser": None, "_axes": None}
+
+    @property
+    def friction(self) -> tuple[FrictionAxis, ...]:
+        """The axes with dry friction that is not smoothed."""
+        if self._axes is None:
+            self._axes = friction_axes(self.robot, self._dry)
+        return self._axes
 
     def check(self, mode: Mode) -> None:
         """Check that the robot has what a mode names."""
-        for lock in mode.locks:
+        for lock in mode.held:
             locked_columns(self.robot, lock)
         for name in mode.opened:
             self.robot.loop(name)
@@ -278,11 +342,25 @@ class ModalSystem:
         """
         key = mode, more
         if key not in self._equations:
+            equations = self._held(replace(mode, friction=_sticking(mode)), more)
+            if self.friction:
+                slides = {axis[:2]: axis.slides for axis in mode.friction}
+                torques = tuple(
+                    -axis.limit * slides.get((axis.joint, axis.axis), 0) for axis in self.friction
+                )
+                equations = equations.with_force(AxisTorques(self.friction, torques))
+            self._equations[key] = equations
+        return self._equations[key]
+
+    def _held(self, mode: Mode, more: tuple[Force, ...]) -> EquationsOfMotion:
+        """Equations of a mode without the friction of what slides, which many modes share."""
+        key = mode, more
+        if key not in self._without_sliding:
             self.check(mode)
             equations = EquationsOfMotion(
                 self._holding(mode),
                 rows=self._rows,
-                locks=mode.locks,
+                locks=mode.held,
                 forces=[*self._forces, *more],
                 formulation=self._formulation,
             )
@@ -290,13 +368,13 @@ class ModalSystem:
                 t, q, v = self._begun[mode]
                 equations.rows.begin(q, v)
                 equations = equations.around(t, q)
-            self._equations[key] = equations
-        return self._equations[key]
+            self._without_sliding[key] = equations
+        return self._without_sliding[key]
 
     def locked(self, mode: Mode) -> NDArray[np.bool_]:
         """Mask of the locked velocity coordinates, shape (nv,)."""
         mask = np.zeros(self.robot.nv, dtype=bool)
-        for lock in mode.locks:
+        for lock in mode.held:
             mask[locked_columns(self.robot, lock)] = True
         return mask
 
@@ -317,7 +395,13 @@ class ModalSystem:
             q: assembled configuration, shape (nq,).
             v: velocity, shape (nv,).
         """
-        if mode not in self._begun:
-            self._begun[mode] = t, q.copy(), v.copy()
+        held = replace(mode, friction=_sticking(mode))
+        if held not in self._begun:
+            self._begun[held] = t, q.copy(), v.copy()
+            self._without_sliding.pop((held, ()), None)
             self._equations.pop((mode, ()), None)
         return self.equations(mode)
+
+
+def _sticking(mode: Mode) -> tuple[AxisFriction, ...]:
+    return tuple(axis for axis in mode.friction if axis.slides == 0)

@@ -43,6 +43,7 @@ from ..tolerances import CHATTER, DUE, TORN
 from .accuracy import Accuracy, SpeedLoss, VelocityShift, speed_loss
 from .endstops import NONE_TOUCHED, EndStopContacts, RestingEnds
 from .events import BoundEvent, CloseLoop, Report, Stop, Touch
+from .friction import NO_GRIP, DryFriction, Grip, Release, Rest
 from .initial_state import obstacle
 from .limits import JointEnd, LimitWatch
 from .modes import ModalSystem, Mode, RobotManifold
@@ -80,10 +81,29 @@ class BoundEvents:
 
 
 class RunMode(NamedTuple):
-    """What holds in a run until the next event: locks and loops, and end stops without a row."""
+    """What holds in a run until the next event.
+
+    Args:
+        mode: locks, loops, and what dry friction does.
+        resting: end stops without a row.
+        grip: what is to be known of axes that stick.
+    """
 
     mode: Mode
     resting: RestingEnds = NONE_TOUCHED
+    grip: Grip = NO_GRIP
+
+
+class RunContacts(NamedTuple):
+    """What else may hold joints in a run; None if there is none.
+
+    Args:
+        ends: position limits that are end stops.
+        friction: dry friction.
+    """
+
+    ends: EndStopContacts | None = None
+    friction: DryFriction | None = None
 
 
 State = HybridState[RunMode]
@@ -100,7 +120,7 @@ class Run:
         events: what to look for.
         recording: what is stored, still empty.
         ends: position limits.
-        contacts: those of them that are end stops; None if there are none.
+        contacts: those of them that are end stops, and dry friction.
     """
 
     def __init__(
@@ -112,7 +132,7 @@ class Run:
         events: BoundEvents,
         recording: Recording,
         ends: tuple[JointEnd, ...],
-        contacts: EndStopContacts | None,
+        contacts: RunContacts,
     ) -> None:
         self.system, self.method, self.stabilization = system, method, stabilization
         self.start, self.until = span
@@ -132,12 +152,14 @@ class Run:
         """Step until the end, a failure, or Ctrl-C."""
         self._limits, self._report = LimitWatch(self._ends, self.start, q), report
         self._last = self.start, q, v
-        self._enter(mode, self.start, q, v)
+        self.system.begin(mode, self.start, q, v)
+        begun, v = self._decided((self.start, q, v), RunMode(mode), RunMode(mode), (), jumped=False)
+        self._enter(begun.mode, self.start, q, v)
         chatter = Chatter(CHATTER * (self.until - self.start), _CHATTER, _chatter)
         integrator = HybridIntegrator(self, self._stepper, (self.start, self.until), chatter)
         try:
             self._look_for_stiffness(self.start, q, v, self.method.step or 0.0, stacklevel=5)
-            end = integrator.run(integrator.begin(q, v, RunMode(mode)))
+            end = integrator.run(integrator.begin(q, v, begun))
             self._watch_loops(end.q)
         except KeyboardInterrupt:
             if self.recording.last is None:
@@ -179,7 +201,7 @@ class Run:
 
     def due(self, state: State, *, begun: bool) -> list[BoundEvent]:
         """See `HybridSystem`."""
-        t, q, v, _, (mode, _), *_ = state
+        t, q, v, mode = *state[:3], state.mode.mode
         due: list[BoundEvent] = []
         if self.events.timed:
             passed, now = _just_after(state.passed), _just_after(t)
@@ -187,8 +209,8 @@ class Run:
         if begun:
             watched = (guard.event for guard in self.guards(state.mode).guards)
             due += [x for x in watched if x.at_once is not None and x.at_once(mode, t, q, v)]
-            if self.contacts and state.passed == -np.inf:
-                due += self.contacts.hits(q, mode)
+            if self.contacts.ends and state.passed == -np.inf:
+                due += self.contacts.ends.hits(q, mode)
         if self.system.renewed(mode, q) != mode:
             due.append(_RENEWAL)
         return due
@@ -196,47 +218,89 @@ class Run:
     def handle(self, state: State, events: Sequence[BoundEvent]) -> Change[RunMode]:
         """See `HybridSystem`; all events of an instant are one change of the mode."""
         t, q, v = state[:3]
-        before, resting = state.mode
+        before, plain = state.mode, state.mode.mode.without_friction
         happening = tuple(event.label for event in events if event is not _RENEWAL)
         named = [event for event in events if not isinstance(event.action, Touch)]
         names = tuple(event.label for event in named if event is not _RENEWAL)
         self._log += [(t, name) for name in names]
         ended = any(isinstance(event.action, Stop) for event in events)
-        wanted = before.without_contacts
+        wanted = before.mode.without_contacts
         for event in sorted(events, key=lambda event: event.action.name):
             wanted = event.action.apply(wanted)
-        touched = bool(self.contacts and self.contacts.at(q, wanted))
-        unchanged = Change(state.mode, q, v, False, happening, ended)
-        if not touched and wanted == before:
-            if (renewed := self.system.renewed(before, q)) == before:
-                return unchanged
+        touched = bool(self.contacts.ends and self.contacts.ends.at(q, wanted))
+        change: Transition | None = None
+        after = RunMode(self.system.renewed(plain, q), before.resting, before.grip)
+        if touched or wanted != plain:
             self._watch_loops(q)
-            self._enter(renewed, t, q, v)
-            return Change(RunMode(renewed, resting), q, v, True, happening, ended)
-        self._watch_loops(q)
-        self.system.check(wanted)
-        q = self._met(t, q, events, wanted)
-        wanted = self.system.renewed(wanted, q)
-        if self.contacts and touched:
-            transition, resting = self.contacts.settle(t, q, v, before, wanted, names)
-            if transition is None:
-                return unchanged._replace(mode=RunMode(before, resting))
-            self._log += [(t, name) for name in transition.events[len(names) :]]
+            self.system.check(wanted)
+            q = self._met(t, q, events, wanted)
+            wanted = self.system.renewed(wanted, q)
+            change, resting = self._transition((t, q, v), plain, wanted, names, touched)
+            after = RunMode(plain if change is None else change.after, resting, before.grip)
+        rubs = [event.action for event in events if isinstance(event.action, (Rest, Release))]
+        if change is None and after.mode == plain and not rubs:
+            return Change(after._replace(mode=before.mode), q, v, False, happening, ended)
+        if change is None and after.mode != plain:
+            self._watch_loops(q)
+        v_plus = v if change is None else change.v_plus
+        after, v_plus = self._decided((t, q, v_plus), after, before, rubs, jumped=bool(change))
+        if after.mode != before.mode:
+            self._enter(after.mode, t, q, v_plus)
+        elif change is None and not any(isinstance(action, Rest) for action in rubs):
+            # By a little: the next step finds the instant.
+            return Change(before, q, v, False, happening, ended)
+        self._require_way_on(change, t, q, v_plus, names)
+        return Change(after, q, v_plus, True, happening, ended)
+
+    def _transition(
+        self,
+        state: tuple[float, Array, Array],
+        before: Mode,
+        wanted: Mode,
+        names: tuple[str, ...],
+        touched: bool,
+    ) -> tuple[Transition | None, RestingEnds]:
+        """What becomes of velocities and end stops; no transition if nothing does."""
+        change: Transition | None
+        if touched and self.contacts.ends:
+            change, resting = self.contacts.ends.settle(*state, before, wanted, names)
+            if change is not None:
+                self._log += [(state[0], name) for name in change.events[len(names) :]]
         else:
-            transition, resting = (
-                make_transition(self.system, t, q, v, before, wanted, None, names),
-                NONE_TOUCHED,
-            )
-        self._transitions.append(transition)
-        if transition.after != before:
-            self._enter(transition.after, t, q, transition.v_plus)
-        v_plus = transition.v_plus
-        trouble = obstacle(self.equations, t, q, v_plus, transition.v_minus)
-        if trouble is not None:
+            change = make_transition(self.system, *state, before, wanted, None, names)
+            resting = NONE_TOUCHED
+        if change is not None:
+            self._transitions.append(change)
+        return change, resting
+
+    def _decided(
+        self,
+        state: tuple[float, Array, Array],
+        after: RunMode,
+        before: RunMode,
+        rubs: Sequence[Rest | Release],
+        *,
+        jumped: bool,
+    ) -> tuple[RunMode, Array]:
+        """A mode with its dry friction, and the velocity in it."""
+        if self.contacts.friction is None:
+            return after, state[2]
+        stopped = frozenset(rub.axis for rub in rubs if isinstance(rub, Rest) and not jumped)
+        released = any(isinstance(rub, Release) for rub in rubs)
+        mode, grip, v = self.contacts.friction.decide(
+            state, after.mode, (before.mode, before.grip), stopped, released=released
+        )
+        return RunMode(mode, after.resting, grip), v
+
+    def _require_way_on(
+        self, change: Transition | None, t: float, q: Array, v: Array, names: tuple[str, ...]
+    ) -> None:
+        """Raise if after a transition no acceleration meets the rows."""
+        trouble = change and obstacle(self.equations, t, q, v, change.v_minus)
+        if trouble:
             raise StepFailed(
                 f"after '{', '.join(names)}' {trouble}; let it happen in another pose", "no way on"
             )
-        return Change(RunMode(transition.after, resting), q, v_plus, True, happening, ended)
 
     def record(self, state: State, step: Step | None) -> None:
         """See `HybridSystem`."""
@@ -286,7 +350,11 @@ class Run:
     def _make_guards(self, mode: RunMode) -> Guards[BoundEvent]:
         """What is looked for in a mode."""
         guards = [guard for guard in self.events.guards if guard.event.active(mode.mode)]
-        return Guards([*guards, *(self.contacts.guards(*mode) if self.contacts else [])])
+        if self.contacts.ends:
+            guards += self.contacts.ends.guards(mode.mode, mode.resting)
+        if self.contacts.friction:
+            guards += self.contacts.friction.guards(mode.mode, mode.grip)
+        return Guards(guards)
 
     def _met(self, t: float, q: Array, events: Sequence[BoundEvent], mode: Mode) -> Array:
         """Configuration with loops closed that are about to close; they must have met."""

@@ -37,7 +37,7 @@ from ..io.saving import loops_document, write_urdf
 from ..model.mechanism import Mechanism
 from ..tolerances import ROTATION
 from .limits import LimitPassed
-from .modes import ModalSystem, Mode
+from .modes import AxisFriction, ModalSystem, Mode
 from .trajectory import Trajectory
 
 _FORMAT: Literal["pinloop-trajectory-3"] = "pinloop-trajectory-3"
@@ -54,11 +54,15 @@ _Count = Annotated[int, Range(least=0)]
 
 @dataclass(frozen=True, kw_only=True)
 class _ModeEntry:
-    """A mode; locks are a joint, its locked axes, and the end stop that it lies on."""
+    """A mode; locks are a joint, its locked axes, and the end stop that it lies on.
+
+    Friction is a joint, its axis if it has several, and which way that slides; see `AxisFriction`.
+    """
 
     locks: tuple[tuple[Name, tuple[Name, ...], Literal["", "lower", "upper"] | bool], ...]
     opened: tuple[Name, ...]
     rows: tuple[_Count, ...] = ()
+    friction: tuple[tuple[Name, str, Literal[-1, 0, 1]], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +98,7 @@ def save_trajectory(run: Trajectory, path: str | Path) -> Path:
                 "locks": [[lock.joint, list(lock.axes), lock.at_limit] for lock in mode.locks],
                 "opened": sorted(mode.opened),
                 "rows": list(mode.rows),
+                "friction": [list(axis) for axis in mode.friction],
             }
             for mode in run.modes
         ],
@@ -244,6 +249,7 @@ def _modes(entries: Iterable[_ModeEntry], system: ModalSystem) -> Iterable[Mode]
             [Locked(name, axes, _side(limit)) for name, axes, limit in entry.locks],
             entry.opened,
             entry.rows,
+            [AxisFriction(*axis) for axis in entry.friction],
         )
         system.check(mode)
         yield mode

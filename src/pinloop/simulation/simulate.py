@@ -5,14 +5,17 @@ Events are bound to the robot here: names and times are checked, guards that nee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..boundary.arguments import public, require_kind
 from ..constraints.closure import Constraints
@@ -25,7 +28,7 @@ from ..dynamics.forces import (
     TorqueFunction,
     file_losses,
 )
-from ..errors import BadValue, PinloopError
+from ..errors import BadValue, PinloopError, printable
 from ..integrate import EveryStep, Guard, MuntheKaas, Samples
 from ..model.mechanism import Mechanism, blaming_links, require_robot
 from ..tolerances import LEAVING
@@ -40,11 +43,11 @@ from .events import (
     Stop,
     Unlock,
 )
+from .friction import DryFriction
 from .initial_state import consistent_start
 from .limits import JointEnd, ends_seen_from, joint_ends, limited_ends, require_within
 from .modes import ModalSystem, Mode, RobotManifold
-from .progress import progress_bar
-from .run import BoundEvents, Run
+from .run import BoundEvents, Run, RunContacts
 from .stabilization import Projection
 from .trajectory import Trajectory
 
@@ -95,7 +98,7 @@ def simulate(
             passed (`Trajectory.warnings`); "stop": it ends where one is reached; "end stop" or an
             `EndStops`: they are hit and held.
         mode: joints locked and loops open at the start; none by default.
-        losses: let the damping and (smoothed) dry friction of the robot's file act.
+        losses: let the damping and dry friction of the robot's file act.
         formulation: how reactions are eliminated; by default the fastest way that is right.
         method: integrator; Dormand-Prince 5(4) with tolerance 1e-8 by default.
         stabilization: projection to the constraint manifold; None to see the drift.
@@ -130,7 +133,7 @@ def simulate(
     if not isinstance(mode, Mode):
         raise BadValue(f"mode is {mode!r}; give pl.Mode(locks=('elbow',))")
     q0 = robot.checked_configuration(q).copy()
-    mode = system.renewed(mode, q0)
+    mode = system.renewed(mode.without_friction, q0)
     equations = system.equations(mode)
     v0 = np.zeros(robot.nv) if v is None else robot.checked_velocity(v).copy()
     with blaming_links(robot):
@@ -144,13 +147,13 @@ def simulate(
         else Samples(robot.nq, robot.nv, RobotManifold(robot), (start, until), save_every)
     )
     ends = ends_seen_from(joint_ends(robot), q0)
-    stops, contacts = _at_limits(system, limits, ends, q0)
+    stops, contacts = _at_limits(system, limits, ends, (q0, v0))
     bound = replace(bound, guards=(*bound.guards, *stops))
     run = Run(
         system, method, stabilization, (start, until), bound, recording, ends,
         contacts,
     )  # fmt: skip
-    with _progress(progress, span, robot.name) as report:
+    with progress_bar(span, robot.name) if progress else nullcontext(lambda t: None) as report:
         return run.go(mode, q0, v0, report)
 
 
@@ -177,11 +180,13 @@ def _at_limits(
     system: ModalSystem,
     limits: Limits,
     ends: Sequence[JointEnd],
-    q: Array,
-) -> tuple[list[Guard[BoundEvent]], EndStopContacts | None]:
-    """Guards that end a run at limits, and limits that are end stops; the start is checked."""
+    start: tuple[Array, Array],
+) -> tuple[list[Guard[BoundEvent]], RunContacts]:
+    """Guards that end a run at limits; end stops, checked at the start, and friction."""
+    q, v = start
+    friction = DryFriction(system, v) if system.friction else None
     if limits == "warn":
-        return [], None
+        return [], RunContacts(None, friction)
     stops = EndStops() if limits == "end stop" else limits
     if stops != "stop" and not isinstance(stops, EndStops):
         raise BadValue(
@@ -193,8 +198,10 @@ def _at_limits(
         ends = limited_ends(ends, robot, stops.joints)
     require_within(robot, ends, q)
     if isinstance(stops, EndStops):
-        return [], EndStopContacts(system, ends, float(stops.restitution)) if ends else None
-    return [_stop_at(system, end) for end in ends], None
+        e = float(stops.restitution)
+        stopping = EndStopContacts(system, ends, e, friction) if ends else None
+        return [], RunContacts(stopping, friction)
+    return [_stop_at(system, end) for end in ends], RunContacts(None, friction)
 
 
 def bind_events(
@@ -314,9 +321,41 @@ def _losses(robot: Mechanism) -> list[Force]:
     return losses + ([JointFriction()] if file_losses(robot, "friction") else [])
 
 
-def _progress(show: bool, span: float, name: str) -> AbstractContextManager[Any]:
-    """A progress bar with simulated time and time left, or nothing."""
-    if not show:
-        return nullcontext(lambda t: None)
+@contextmanager
+def progress_bar(span: float, name: str) -> Iterator[Callable[[float], None]]:
+    """Show a bar on standard error; yields the function that takes the simulated time [s].
 
-    return progress_bar(span, name)
+    Args:
+        span: length of the run [s].
+        name: name of the robot.
+    """
+    with _bar("{task.completed:.3f} / {task.total:.3f} s") as bar:
+        task = bar.add_task(escape(printable(name)), total=span)
+        yield lambda t: bar.update(task, completed=t)
+
+
+@contextmanager
+def case_bar(done: int, size: int, name: str) -> Iterator[Callable[[int], None]]:
+    """Show finished cases, their rate and the time left on standard error.
+
+    Yields the function that takes the number of finished cases.
+
+    Args:
+        done: number of cases that were finished before.
+        size: number of cases.
+        name: name of the robot.
+    """
+    with _bar("{task.completed:.0f} / {task.total:.0f} stops", "{task.fields[rate]}") as bar:
+        task = bar.add_task(escape(printable(name)), total=size, completed=done, rate="")
+
+        def report(count: int) -> None:
+            elapsed = bar.tasks[0].elapsed or 0.0
+            rate = (count - done) / elapsed if elapsed > 0 else 0.0
+            bar.update(task, completed=count, rate=f"{rate:.0f} per s")
+
+        yield report
+
+
+def _bar(*texts: str) -> Progress:
+    columns = TextColumn("{task.description}"), BarColumn(), *map(TextColumn, texts)
+    return Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True))

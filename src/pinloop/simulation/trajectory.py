@@ -256,6 +256,19 @@ class Trajectory:
                 jumps[int(near)] = transition.energy_loss, transition.drive_work
         return jumps
 
+    @property
+    def slips(self) -> tuple[tuple[float, str], ...]:
+        """When axes with dry friction began to stick or to slide [s]."""
+        found = []
+        for k in np.flatnonzero(np.diff(self.mode)) + 1:
+            before, after = (self.modes[number] for number in self.mode[k - 1 : k + 1])
+            was = {axis.name: bool(axis.slides) for axis in before.friction}
+            for axis in after.friction:
+                if was.get(axis.name, bool(axis.slides)) != bool(axis.slides):
+                    what = "slides" if axis.slides else "sticks"
+                    found.append((float(self.t[k]), f"{axis.name} {what}"))
+        return tuple(found)
+
     def closure(self) -> Array:
         """Norm of the closure residual of the closed loops over time, shape (k,), m and rad."""
         residuals = np.zeros(len(self.t))
@@ -277,11 +290,12 @@ class Trajectory:
 
         Args:
             name: name of the loop joint: what its body B feels from its body A. Or
-                ``"lock:<joint>"``: what the lock exerts on the joint.
+                ``"lock:<joint>"``: what the lock exerts on the joint; ``"friction:<joint>"``: what
+                dry friction does while it holds it.
             frame: frame in which the wrench is given; frame B of the loop joint by default.
         """
         state = self.t, self.q, self.v
-        if name.startswith("lock:"):
+        if name.startswith(("lock:", "friction:")):
             return lock_reactions(self.equations, name, *state)
         return reactions(self.equations, self.robot, name, frame, *state)
 

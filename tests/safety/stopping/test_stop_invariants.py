@@ -11,12 +11,13 @@ import pytest
 from numpy.typing import NDArray
 
 import pinloop as pl
+from pinloop.dynamics.stick_slip import RELEASE, share_evenly
 from pinloop.model.description import GROUND
-from pinloop.safety.stopping.phase import RELEASE, Phase, pinned_bounds
+from pinloop.safety.stopping.phase import Phase, pinned_bounds
 from pinloop.safety.stopping.prepared_robot import prepare_robot
 from pinloop.safety.stopping.reference import EvenPiece, Piece
 from pinloop.safety.stopping.stick_slip import PhaseStart, decide_phase
-from pinloop.safety.stopping.stop_equations import StopEquations, share_evenly
+from pinloop.safety.stopping.stop_equations import StopEquations
 
 from ...screw_tables import Array, joint
 from .robots_to_stop import (

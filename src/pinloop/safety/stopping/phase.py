@@ -18,9 +18,6 @@ from .reference import Piece, rates_at
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-RELEASE = 2.0
-"""What is pinned comes loose so many times the noise beyond its bound; within one it sticks."""
-
 
 @dataclass(frozen=True, eq=False)
 class Phase:

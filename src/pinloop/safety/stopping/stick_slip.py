@@ -43,14 +43,19 @@ from numpy.typing import NDArray
 
 from ...assembly.search import null_space
 from ...constraints.rows import Locked
-from ...dynamics.stick_slip import Contacts, Decision, solve_stick_slip
+from ...dynamics.stick_slip import (
+    RELEASE,
+    Contacts,
+    Decision,
+    holding_noise,
+    solve_stick_slip,
+)
 from ...errors import PinloopError
-from ...linalg.saddle import Saddle, factor_mass, solve_mass
+from ...linalg.saddle import Saddle, factor_mass
 from ...model.workspace import create_data
 from ...simulation.modes import Mode
-from ...tolerances import BOUND_INSTANT, HELD_ACCELERATION, MOTION_SHARE, TORQUE_NOISE
+from ...tolerances import BOUND_INSTANT, HELD_ACCELERATION, MOTION_SHARE
 from .phase import (
-    RELEASE,
     Phase,
     breakaway_directions,
     gear_contacts,
@@ -119,36 +124,11 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
         if not new:
             break
         broken |= new
-    noise = _noise(equations, (M, f, J), ends[:2], reaction) + _growth(train, now)
+    # The rows stand in for inertia that the tree lacks.
+    whole = factor_mass(M + np.diag(train.lossy), J)[0]
+    noise = holding_noise(whole, f, J, ends[:2], reaction, equations.weight) + _growth(train, now)
     settled = _settled(train, phase, now, contacts, (torque, side), broken, noise)
     return _marked_redundant(settled, M + np.diag(train.lossy), J)
-
-
-def _noise(
-    equations: StopEquations,
-    system: tuple[Array, Array, Array],
-    bounds: Array,
-    reaction: Array,
-) -> Array:
-    """Rounding error of what it takes to pin each coordinate [N m], shape (nv,).
-
-    By the backward error: all that acts has the size ``|f|`` in the metric of the inverse of M, and
-    that of the weight of all bodies, even where it cancels. `solve_stick_slip` takes accelerations
-    below a part of it for none; with all others pinned, coordinate i then has ``M_ii`` times as
-    much.
-
-    ``system``: the mass matrix, the forces and the rows; the rows only where they stand in for
-    inertia that the tree lacks. ``bounds``: least and largest torque of what pins a coordinate,
-    shape (2, nv). ``reaction``: multipliers of the rows, shape (m,).
-    """
-    M, f, J = system
-    M = factor_mass(M + np.diag(equations.train.lossy), J)[0]
-    inverse = solve_mass(M, np.column_stack([np.eye(len(f)), f]))
-    alone = np.sqrt(inverse.diagonal())
-    acting = np.sqrt(abs(f @ inverse[:, -1])) + alone @ np.abs(f) + equations.weight
-    held = np.where(np.isfinite(bounds), np.abs(bounds), 0.0).max(axis=0)
-    held += np.abs(J).T @ np.abs(reaction)
-    return np.asarray(TORQUE_NOISE * (M.diagonal() * alone * acting + held))
 
 
 def _growth(train: Drivetrain, now: PhaseStart) -> Array:

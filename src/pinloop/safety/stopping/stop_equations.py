@@ -11,20 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
-import scipy
 from numpy.typing import NDArray
 
 from ...dynamics import EquationsOfMotion
 from ...dynamics.forces import BoundForce, Force
+from ...dynamics.stick_slip import RELEASE, share_evenly, weight_of
 from ...dynamics.stiffness import StiffDamping, decay_of, fastest_decay, limit_message, longest_step
-from ...errors import PinloopError
 from ...integrate import Decay, MuntheKaas, StepFailed
 from ...linalg.saddle import Saddle, solve_mass
 from ...model.mechanism import Mechanism
 from ...simulation.passages import Passage, State
 from ...tables.number_format import listed
 from ...tolerances import RANK, TINY
-from .phase import RELEASE, Phase, pinned_bounds
+from .phase import Phase, pinned_bounds
 from .prepared_robot import Drivetrain, mount_robot
 
 Array = NDArray[np.float64]
@@ -77,9 +76,7 @@ class StopEquations:
         self._seen: list[tuple[float, Array, Solved]] = []
         self._no_force = np.zeros(equations.robot.nv)
         self._has_losses = train.has_losses
-        model = equations.robot.model
-        mass = sum(inertia.mass for inertia in model.inertias)
-        self.weight = float(np.sqrt(mass) * np.linalg.norm(model.gravity.linear))
+        self.weight = weight_of(equations.robot.model)
         self._entered: Phase | None = None
         self.last: Solved | None = None  # what was solved for the latest acceleration
 
@@ -346,31 +343,6 @@ class StopEquations:
         part = Saddle(M.take(self._free_free), J[:, free], self._scale, max_rank=cap)
         a[free], lam = part.solve(rest, -gamma - J[:, held] @ given)
         return J.T @ lam
-
-
-def share_evenly(A: Array, room: Array) -> Array:
-    """The ``x`` whose largest excess of ``A x`` over ``room`` is the smallest (Chebyshev)."""
-    if A.shape[1] == 1:
-        # In one unknown, where the two lines cross that cross the highest; most often it is one.
-        slope, up = A[:, 0], A[:, 0] > 0.0
-        rising, falling = np.meshgrid(up.nonzero()[0], (slope < 0.0).nonzero()[0])
-        apart = slope[rising] - slope[falling]
-        if apart.size:
-            heights = (slope[falling] * room[rising] - slope[rising] * room[falling]) / apart
-            best = np.unravel_index(int(heights.argmax()), heights.shape)
-            return np.array([((room[rising] - room[falling]) / apart)[best]])
-    # As small as it likes the excess may not get, where teeth take any torque.
-    least = -1.0 - float(np.abs(room).max(initial=0.0))
-    solution = scipy.optimize.linprog(
-        np.eye(A.shape[1] + 1)[-1],
-        np.column_stack([A, -np.ones(len(A))]),
-        room,
-        bounds=[(None, None)] * A.shape[1] + [(least, None)],
-        method="highs",
-    )
-    if solution.x is None:
-        raise PinloopError(f"the torques that hold the joints cannot be shared: {solution.message}")
-    return np.asarray(solution.x[:-1])
 
 
 @dataclass(frozen=True, eq=False)

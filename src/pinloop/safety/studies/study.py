@@ -28,7 +28,7 @@ from ...boundary.values import forward, stored_fields
 from ...errors import BadValue, PinloopError, PinloopWarning, shown
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism, require_robot
-from ...simulation.progress import case_bar
+from ...simulation.simulate import case_bar
 from ...tables.report import Section
 from ...tolerances import SAME
 from ..brakes.brakes import Brakes

@@ -1,0 +1,370 @@
+"""Physics of dry friction in runs: closed forms, all combinations of stick and slip, balances."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pinloop as pl
+from pinloop.model.mechanism import build
+from pinloop.simulation.modes import AxisFriction
+
+from ..safety.stopping.robots_to_stop import (
+    G,
+    brakes,
+    carriages,
+    pendulum,
+    slider,
+    train,
+    two_links,
+)
+from ..screw_tables import Array
+from ..states import moving, one_body, robot
+
+TIGHT = pl.MuntheKaas(rtol=1e-11, atol=1e-11)
+Forces = list[pl.forces.Force]
+
+
+def dry(**coefficients: float) -> pl.forces.JointFriction:
+    return pl.forces.JointFriction(coefficients=coefficients)
+
+
+def states_after(run: pl.Trajectory, t: float) -> tuple[Array, Array]:
+    late = run.t >= t
+    return run.q[late], run.v[late]
+
+
+def closes(run: pl.Trajectory, tolerance: float = 1e-8) -> bool:
+    return bool(np.abs(run.energy().error).max() <= tolerance)
+
+
+# -- one axis in closed form --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [TIGHT, pl.MuntheKaas("rk4", step=0.013)])
+@pytest.mark.parametrize(("friction", "holds"), [(0.6, True), (0.4, False)])
+def test_a_block_on_an_incline(method: pl.MuntheKaas, friction: float, holds: bool) -> None:
+    """It stops where the closed form says, and stays if friction holds it, else slides back."""
+    mass, slope, v0 = 2.0, 0.5, 1.5
+    weight = mass * G * np.sin(slope)
+    f = friction * mass * G * np.cos(slope)
+    assert holds == (f > weight)
+    run = pl.simulate(
+        slider(mass, slope), [0.1], [v0], until=1.0, forces=[dry(axis=f)], method=method
+    )
+    braking, release = (weight + f) / mass, max(0.0, weight - f) / mass
+    stop = v0 / braking
+    top = 0.1 + 0.5 * v0 * stop
+    at_top = int(np.argmax(run.q[:, 0]))
+    assert run.t[at_top] == pytest.approx(stop, abs=1e-9)
+    assert run.q[at_top, 0] == pytest.approx(top, abs=1e-9)
+    assert run.q[-1, 0] == pytest.approx(top - 0.5 * release * (1.0 - stop) ** 2, abs=1e-9)
+    assert closes(run)
+    if holds:
+        q, v = states_after(run, stop + 1e-8)
+        assert len(set(q[:, 0])) == 1  # not by the last bit
+        assert not v.any()
+        assert [name for _, name in run.slips] == ["axis sticks"]
+        assert run.modes[-1].sticking == ("axis",)
+
+
+def test_what_is_at_rest_below_the_limit_stays_to_the_last_bit() -> None:
+    machine = pendulum()
+    q = [0.3]
+    load = 2.0 * G * 0.5 * np.cos(0.3)
+    held = pl.simulate(machine, q, until=10.0, forces=[dry(axis=1.0001 * load)])
+    assert (held.q == 0.3).all()
+    assert not held.v.any()
+    assert len(held.t) < 20
+    falls = pl.simulate(machine, q, until=0.1, forces=[dry(axis=0.9999 * load)])
+    assert falls.q[-1, 0] < 0.3 - 1e-7
+
+
+def test_a_slider_on_a_spring_loses_the_same_amplitude_in_each_half_swing() -> None:
+    """``x -> -x + 2 f / k`` per half swing of duration ``pi / w``, until ``k |x| <= f``."""
+    mass, k, f, x = 1.5, 60.0, 2.0, 0.5
+    run = pl.simulate(
+        slider(mass),
+        [x],
+        until=4.0,
+        forces=[pl.forces.JointSpring("axis", k), dry(axis=f)],
+        method=TIGHT,
+    )
+    half, t = np.pi / np.sqrt(k / mass), 0.0
+    while k * abs(x) > f:
+        t, x = t + half, -(x - np.sign(x) * 2 * f / k)
+        assert run(t).q[0] == pytest.approx(x, abs=1e-8)
+        assert run(t).v[0] == pytest.approx(0.0, abs=1e-6)
+    q, v = states_after(run, t + 1e-6)
+    assert (q == q[0]).all()
+    assert not v.any()
+    assert closes(run)
+    assert run.energy().work["joint friction"][-1] == pytest.approx(0.5 * k * (x**2 - 0.25))
+
+
+def test_a_pendulum_swings_by_its_energy() -> None:
+    """At each rest, potential energy plus what friction took over the path is conserved."""
+    mass, length, f = 2.0, 0.5, 0.7
+    run = pl.simulate(pendulum(), [0.0], until=6.0, forces=[dry(axis=f)], method=TIGHT)
+    turns = [k for k in range(1, len(run.t) - 1) if run.v[k, 0] == 0.0]
+    angles = [0.0]
+    for k in turns:
+        angle = float(run.q[k, 0])
+        if abs(angle - angles[-1]) > 1e-6:
+            lost = f * abs(angle - angles[-1])
+            fallen = mass * G * length * (np.sin(angles[-1]) - np.sin(angle))
+            assert fallen == pytest.approx(lost, abs=1e-8)
+            angles.append(angle)
+    assert len(angles) > 4
+
+
+def test_a_torque_that_grows_releases_at_its_instant() -> None:
+    """A ramp passes the friction exactly when it should, also in one long step."""
+    run = pl.simulate(
+        slider(2.0),
+        [0.0],
+        until=2.0,
+        forces=[pl.forces.Torque("axis", lambda t: 3.0 * t), dry(axis=2.4)],
+        method=TIGHT,
+    )
+    ((t, what),) = run.slips
+    assert t == pytest.approx(0.8, abs=1e-9)
+    assert what == "axis slides"
+    assert run.q[-1, 0] == pytest.approx(3.0 * 1.2**3 / 12.0, abs=1e-9)
+
+
+# -- several axes -------------------------------------------------------------------------------
+
+
+def by_brute_force(M: Array, f: Array, limit: Array, v: Array) -> list[int]:
+    """Of all combinations of stick and slip the one that fits."""
+    fits = []
+    for signs in product((-1, 0, 1), repeat=len(v)):
+        s = np.array(signs)
+        if (s * v < 0).any() or ((v != 0) & (s == 0)).any():
+            continue
+        free = np.flatnonzero(s)
+        a = np.zeros(len(v))
+        a[free] = np.linalg.solve(M[np.ix_(free, free)], (f - s * limit)[free])
+        torque = M @ a - f
+        sticks = (s == 0) & (np.abs(torque) <= limit)
+        slides = (s != 0) & ((v != 0) | (s * a > 0))
+        if (sticks | slides).all():
+            fits.append([int(x) for x in signs])
+    (one,) = fits
+    return one
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_who_sticks_is_who_can(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    masses = rng.uniform(0.5, 3.0, 4)
+    machine = train(*masses)
+    M = np.array([[masses[max(i, j) :].sum() for j in range(4)] for i in range(4)])
+    f, limit = rng.normal(size=4) * 4.0, rng.uniform(0.2, 4.0, 4)
+    v = rng.normal(size=4) * rng.integers(0, 2, 4)
+    names = machine.joints
+    run = pl.simulate(
+        machine,
+        np.zeros(4),
+        v,
+        until=1e-6,
+        forces=[
+            dry(**dict(zip(names, limit, strict=True))),
+            *(pl.forces.Torque(name, x) for name, x in zip(names, f, strict=True)),
+        ],
+    )
+    expected = by_brute_force(M, f, limit, v)
+    assert run.modes[0].friction == tuple(
+        AxisFriction(name, "", s) for name, s in zip(names, expected, strict=True)
+    )
+
+
+def test_a_chain_that_sticks_as_a_whole_is_one_body() -> None:
+    """Only its first joint slides: the others follow as if they were welded."""
+    machine = train(1.0, 2.0, 3.0)
+    strong = dry(a=0.5, b=50.0, c=50.0)
+    run = pl.simulate(machine, np.zeros(3), [2.0, 0.0, 0.0], until=1.0, forces=[strong])
+    assert not run.q[:, 1:].any()
+    assert run.q[-1, 0] == pytest.approx(2.0 - 0.5 * 0.5 / 6.0, abs=1e-9)
+
+
+def test_smoothed_friction_converges_to_it() -> None:
+    machine = two_links()
+    start = [0.2, -0.4], [1.0, -2.0]
+    names = {"j1": 6.0, "j2": 2.0}
+    exact = pl.simulate(machine, *start, until=0.6, forces=[dry(**names)], method=TIGHT)
+    errors = []
+    for speed in (1e-1, 1e-2, 1e-3):
+        smoothed = pl.forces.JointFriction(speed, names)
+        run = pl.simulate(machine, *start, until=0.6, forces=[smoothed])
+        errors.append(np.abs(run.q[-1] - exact.q[-1]).max())
+    assert errors[1] < 0.3 * errors[0]
+    assert errors[2] < 0.3 * errors[1]
+    assert errors[2] < 1e-3
+
+
+# -- loops, cut joints, absolute coordinates ----------------------------------------------------
+
+
+def test_all_formulations_and_absolute_coordinates_agree() -> None:
+    machine = robot("four-bar")
+    names = {"crank": 0.4, "rocker": 0.3}
+    q, _ = moving(machine, 1)
+    ends = []
+    for form in (None, pl.Augmented(), pl.Projected(), pl.Voronets(), pl.ODCA()):
+        run = pl.simulate(
+            machine, q, until=1.2, forces=[dry(**names)], formulation=form, method=TIGHT
+        )
+        assert closes(run)
+        ends.append((run.q[-1], len(run.slips)))
+    for end, count in ends[1:]:
+        assert np.allclose(end, ends[0][0], atol=1e-8)
+        assert count == ends[0][1]
+
+
+def test_redundant_friction_holds_together() -> None:
+    """In a four-bar all joints share the load: it slips where the sum of what they give ends."""
+    machine = robot("four-bar")
+    q, _ = moving(machine, 1)
+    rates = pl.EquationsOfMotion(machine).closure(0.0, q)[0]
+    u = np.linalg.svd(rates)[2][-1]
+    still = np.zeros(machine.nv)
+    _, f, *_ = pl.EquationsOfMotion(machine).system(0.0, q, still)
+    share = abs(u @ f) / np.abs(u).sum()
+    for factor, moves in ((1.001, False), (0.999, True)):
+        forces = [dry(**dict.fromkeys(machine.joints, factor * share))]
+        run = pl.simulate(machine, q, until=0.05, forces=forces)
+        assert bool(run.v.any()) == moves
+
+
+# -- besides locks, end stops, other runs -------------------------------------------------------
+
+
+def test_a_lock_closes_on_an_axis_that_sticks() -> None:
+    machine = two_links()
+    run = pl.simulate(
+        machine,
+        [0.2, 0.3],
+        until=0.5,
+        forces=[dry(j1=1.0, j2=100.0)],
+        events=[pl.lock("j2", at=0.1), pl.unlock("j2", at=0.3)],
+        method=TIGHT,
+    )
+    assert (run.q[:, 1] == 0.3).all()
+    assert [str(change.after) for change in run.transitions] == ["lock:j2", "free"]
+    assert all(change.energy_loss == 0.0 for change in run.transitions)
+    locked = [mode for mode in run.modes if mode.locks]
+    assert [lock.label for mode in locked for lock in mode.locks] == ["lock:j2"]
+    assert closes(run)
+
+
+@pytest.mark.parametrize(("weight", "at"), [(1.0, "rests on its end"), (0.2, "sticks")])
+def test_an_end_stop_and_friction(weight: float, at: str) -> None:
+    """A carriage hits its end at v^2 = v0^2 + 2 a s; then the stop holds what friction cannot."""
+    mass, slope, f = 2.0, 0.4, 3.0
+    description = slider(mass, -weight * slope).description
+    rail = replace(description.joints[0], lower=(-1.0,), upper=(0.3,))
+    machine = build(replace(description, joints=(rail,)))
+    run = pl.simulate(
+        machine, [0.0], [3.0], until=1.0, forces=[dry(axis=f)], limits="end stop", method=TIGHT
+    )
+    a = G * np.sin(weight * slope) - f / mass
+    hit = run.transitions[0]
+    assert hit.v_minus[0] ** 2 == pytest.approx(9.0 + 2 * a * 0.3, rel=1e-9)
+    assert run.q[-1, 0] == pytest.approx(0.3, abs=1e-9)
+    held = mass * G * np.sin(weight * slope)
+    assert (held > f) == (at != "sticks")
+    if held > f:
+        reaction = run.reactions("lock:axis")
+        assert isinstance(reaction, pl.simulation.LockReaction)
+        assert reaction.effort[-1, 0] == pytest.approx(-(held - f), rel=1e-9)
+    else:
+        assert run.modes[-1].sticking == ("axis",)
+    assert closes(run)
+
+
+def test_saved_runs_say_what_stuck(tmp_path: Path) -> None:
+    machine = carriages(1.0, 2.0)
+    run = pl.simulate(machine, [0, 0], [1.0, 0.5], until=2.0, forces=[dry(a=2.0, b=0.1)])
+    path = run.save(tmp_path / "run.npz")
+    again = pl.load_trajectory(path)
+    assert again.modes == run.modes
+    assert again.slips == run.slips
+    assert all(not mode.locks for mode in again.modes)
+
+
+def test_a_stop_without_brakes_is_a_run_with_friction() -> None:
+    machine, start = two_links(), ([0.2, -0.4], [3.0, -5.0])
+    names = {"j1": 25.0, "j2": 9.0}
+    given = brakes(**{name: {"kind": "none", "coulomb": f} for name, f in names.items()})
+    stop = pl.stop(machine, *start, brakes=given, method=TIGHT).run
+    run = pl.simulate(machine, *start, until=1.5, forces=[dry(**names)], method=TIGHT)
+    for t in np.linspace(0.0, stop.t[-1], 20):
+        assert np.allclose(run(t).q, stop(t).q, atol=1e-8)
+    assert np.allclose(run.q[-1], stop.q[-1], atol=1e-8)
+    assert not run.v[-1].any()
+
+
+# -- joints that close loops, absolute coordinates, several axes, rows that move -------------------
+
+
+def test_absolute_coordinates_give_the_same_motion() -> None:
+    """There all joints close loops, and what sticks is held by a row."""
+    machine = two_links()
+    start = machine.checked_configuration([0.2, -0.4]), np.array([3.0, -5.0])
+    friction = dry(j1=25.0, j2=9.0)
+    relative = pl.simulate(machine, *start, until=1.0, forces=[friction], method=TIGHT)
+    absolute = machine.absolute()
+    bodies = machine.to_absolute(*start)
+    run = pl.simulate(absolute, *bodies, until=1.0, forces=[friction], method=TIGHT)
+    assert [name for _, name in run.slips] == [name for _, name in relative.slips]
+    assert [t for t, _ in run.slips] == pytest.approx([t for t, _ in relative.slips], abs=1e-8)
+    for t in (0.02, 0.1, 1.0):
+        q, _ = machine.from_absolute(run(t).q, run(t).v)
+        assert np.allclose(q, relative(t).q, atol=1e-7)
+    assert closes(run)
+
+
+@pytest.mark.parametrize("name", ["four-bar", "rssr", "five-bar", "spinning-rods"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_energy_balances_with_random_friction_at_every_joint(name: str, seed: int) -> None:
+    """Also at joints with several axes and at those that close loops; every run ends."""
+    machine = robot(name)
+    rng = np.random.default_rng(seed)
+    joints = [joint.name for joint in machine.description.joints if joint.pair.dof]
+    friction = dry(**{joint: float(10 ** rng.uniform(-2, 0.5)) for joint in joints})
+    q, v = moving(machine, seed)
+    run = pl.simulate(machine, q, v, until=1.0, forces=[friction], losses=False, method=TIGHT)
+    assert closes(run)
+    lost = run.energy().work["joint friction"]
+    assert lost[-1] < 0.0
+    assert (np.diff(lost) <= 1e-12).all()
+
+
+def test_a_ball_joint_sticks_about_one_axis_and_turns_about_another() -> None:
+    ball = one_body("spherical")
+    joint = ball.joints[0]
+    push = pl.forces.TorqueFunction(lambda t, q, v: np.array([0.3, 0.0, 2.0]))
+    run = pl.simulate(ball, ball.neutral, until=0.2, forces=[dry(**{joint: 1.0}), push])
+    assert f"{joint}.wx" in run.modes[-1].sticking
+    assert not run.v[:, 0].any()
+    assert run.v[-1, 2] > 0.0
+
+
+def test_what_rows_move_does_not_stick() -> None:
+    """A carriage at rest that is driven along a path from some time on: friction acts then."""
+    machine = carriages(2.0)
+
+    def path(t: float) -> tuple[float, float, float]:
+        s = max(0.0, t - 0.5)
+        return s**3, 3 * s**2, 6 * s
+
+    rows = [pl.constraints.Prescribed("a", path)]
+    run = pl.simulate(machine, [0.0], until=1.0, rows=rows, forces=[dry(a=3.0)], method=TIGHT)
+    assert run.q[-1, 0] == pytest.approx(0.125, abs=1e-9)
+    assert run.energy().work["joint friction"][-1] == pytest.approx(-3.0 * 0.125, rel=1e-6)
