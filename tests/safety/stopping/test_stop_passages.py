@@ -6,6 +6,7 @@ brake beside gravity, runs with the same torque, and laws: energy, and tolerance
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,6 +160,24 @@ def test_a_start_in_the_flat_pose_decides_on_its_branch(share: float) -> None:
     if share > 1.0:  # brakes slow the bars down faster than their load grows
         assert stop.run.q[-1][slide.q] == 0.0
         assert angle_of(machine, stop.run.q[-1]) == pytest.approx(want.y[0, -1], abs=1e-8)
+
+
+def test_the_history_of_a_stop_knows_its_branches() -> None:
+    """In the flat pose itself ``I th'' = -g S cos th - torque sign(th')``, pickled or not."""
+    machine, (_, S, I) = tables.build(windows(2)), size(2)
+    q, v = parallel(machine, 0.0, -4.0)
+    stop = pl.stop(machine, q, v, brakes=holding({"low0": 90.0}), until=5.0)
+    for history in (stop.history, pickle.loads(pickle.dumps(stop.history))):
+        equations, run = history.equations(), history.run
+        history.enter(equations, 0)
+        a = equations.solve(0.0, run.q[0], run.v[0]).a
+        assert a[0] == pytest.approx((-GRAVITY * S + 90.0) / I, rel=1e-9)
+        t = 0.3 * float(run.t[1])
+        history.enter(equations, 0, inside=True)
+        _, q_there, v_there = run(t)
+        angle = angle_of(machine, q_there)
+        a = equations.solve(t, q_there, v_there).a
+        assert a[0] == pytest.approx((-GRAVITY * S * np.cos(angle) + 90.0) / I, rel=1e-8)
 
 
 def test_a_cart_that_comes_loose_in_the_flat_pose() -> None:
