@@ -389,6 +389,25 @@ def test_neither_velocity_nor_loads_tell_which_branch_it_is() -> None:
     assert np.ptp(run.q, axis=0).max() == 0.0, "what is in equilibrium rests"
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_comes_free_in_a_singular_pose_needs_a_load_along_a_branch(count: int) -> None:
+    """As at a start: cranks of one window weigh the same, of two the middle one weighs more."""
+    robot = tables.build(windows(count))
+    cranks = [name for name in robot.joints if name.startswith("low")]
+    options: dict[str, Any] = {
+        "until": 0.5, "mode": pl.Mode(cranks),
+        "events": [pl.unlock(name, at=0.1) for name in cranks],
+    }  # fmt: skip
+    with pytest.warns(pl.PinloopWarning, match="is singular"):
+        if count == 2:
+            with pytest.raises(pl.SimulationFailed, match="branches of the motion meet there"):
+                pl.simulate(robot, *parallel(robot, 0.0, 0.0), **options)
+            return
+        run = pl.simulate(robot, *parallel(robot, 0.0, 0.0), **options)
+    want = angle_after(1, 0.4, 0.0, 0.0)
+    assert angle_of(robot, run.q[-1]) == pytest.approx(want, abs=1e-6)
+
+
 def test_an_event_in_the_singular_pose_comes_in_time() -> None:
     robot = tables.build(windows(2))
     seen = pl.stop_when(lambda t, q, v: angle_of(robot, q), name="flat")

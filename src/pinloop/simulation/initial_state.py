@@ -19,7 +19,7 @@ from ..dynamics import EquationsOfMotion
 from ..errors import InconsistentVelocity, LoopNotClosed
 from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
-from ..tolerances import CLOSED, CONSISTENT, CONTRADICTION, RANK, SAME, Regularity
+from ..tolerances import CLOSED, CONSISTENT, CONTRADICTION, NO_SPEED, RANK, SAME, Regularity
 from .stabilization import Projection, Projector
 
 Array = NDArray[np.float64]
@@ -266,7 +266,7 @@ def obstacle(
     if before is not None:
         speed = max(speed, SAME * float(np.linalg.norm(before / unit)))
     terms = size * speed**2 + float(np.linalg.norm(rows.scale * gamma))
-    allowed = CONSISTENT * terms
+    allowed = CONSISTENT * terms + size * NO_SPEED**2
     residual = float(np.linalg.norm(missed))
     if residual <= allowed:
         return None
