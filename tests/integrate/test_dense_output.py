@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.integrate import MuntheKaas, Step
+from pinloop.integrate import Coordinate, Guard, Guards, MuntheKaas, Step
 from pinloop.simulation.modes import RobotManifold
 
 from .. import motion_by_hand as hand
@@ -131,7 +131,8 @@ def test_a_step_meets_accelerations_inside() -> None:
 def test_dense_output_meets_the_ends_of_steps(space: str) -> None:
     machine = SPACES[space]
     q, v = moving(machine, 5)
-    run = pl.simulate(machine, q, v, until=0.2, method=MuntheKaas("rk4", step=0.02))
+    method = MuntheKaas("rk4", step=0.02)
+    run = pl.simulate(machine, q, v, until=0.2, method=method, losses=False)
     for k in range(len(run.t) - 1):
         there = run(run.t[k])
         np.testing.assert_array_equal(there.q, run.q[k])
@@ -186,3 +187,40 @@ def test_a_step_alone() -> None:
     for t in (0.5, 0.8, 1.2, 1.5):
         np.testing.assert_allclose(step(t)[0], state(t)[0], rtol=1e-12)
         np.testing.assert_allclose(step(t)[1], state(t)[1], rtol=1e-12)
+
+
+def test_a_level_that_a_quintic_does_not_reach_is_found() -> None:
+    """A peak of 1.25, of which the ends of the step tell 1, and their control points 1.2."""
+    machine, bump = robot("screw-jack"), np.polynomial.Polynomial([0, 0, 0, 1, -3, 3, -1])
+    q = np.polynomial.Polynomial([0.0, 4.0, -4.0]) + 16.0 * bump
+    both = np.array([1.0, -1.0])
+    q0, v0, a0, q1, v1, a1 = (both * f(t) for t in (0.0, 1.0) for f in (q, q.deriv(), q.deriv(2)))
+
+    def follows(t: float, here: Array, v: Array) -> Array:
+        return both * q.deriv(2)(t)
+
+    ends = 0.0, 1.0, q0, v0, a0, q1 - q0, q1, v1, a1
+    for level, found in ((1.22, True), (1.5, False)):
+        guards = Guards([Guard("peak", Coordinate(0, 0, 1.0, level))])
+        watched = guards.look(0.0, q0, v0, (guards, guards.unknown))
+        step = Step(RobotManifold(machine), *ends, follows)
+        crossing, _ = guards.locate(step, watched)
+        assert (crossing is not None) == found
+        if crossing is not None:
+            assert q(crossing.t) == pytest.approx(level, abs=1e-12) and crossing.t < 0.5
+        coarse, _ = guards.locate(Step(RobotManifold(machine), *ends), watched)
+        assert coarse is None
+
+
+def test_limits_that_are_passed_are_as_accurate_as_the_method() -> None:
+    arm = robot("six_axis_arm")
+    start = arm, arm.neutral, np.full(arm.nv, 3.0)
+    coarse, fine = (
+        pl.simulate(*start, until=0.6, losses=False, method=MuntheKaas("dop853", step=step))
+        for step in (0.05, 0.005)
+    )
+    assert fine.limits_passed and len(fine.limits_passed) == len(coarse.limits_passed)
+    for one, other in zip(coarse.limits_passed, fine.limits_passed, strict=True):
+        assert one.joint == other.joint and abs(one.t - other.t) < 2e-7
+        quintic = replace(coarse, inner=None)(one.t).q[arm.coordinates(one.joint).q]
+        assert abs(quintic[0] - one.limit) > 3e-5
