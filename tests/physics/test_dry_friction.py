@@ -263,29 +263,81 @@ def test_a_lock_closes_on_an_axis_that_sticks() -> None:
     assert closes(run)
 
 
-@pytest.mark.parametrize(("weight", "at"), [(1.0, "rests on its end"), (0.2, "sticks")])
-def test_an_end_stop_and_friction(weight: float, at: str) -> None:
+@pytest.mark.parametrize("side", [1, -1])
+@pytest.mark.parametrize(("slope", "holds"), [(0.4, False), (0.08, True)])
+def test_an_end_stop_and_friction(slope: float, holds: bool, side: int) -> None:
     """A carriage hits its end at v^2 = v0^2 + 2 a s; then the stop holds what friction cannot."""
-    mass, slope, f = 2.0, 0.4, 3.0
-    description = slider(mass, -weight * slope).description
-    rail = replace(description.joints[0], lower=(-1.0,), upper=(0.3,))
+    mass, f = 2.0, 3.0
+    description = slider(mass, -side * slope).description
+    lower, upper = sorted((-1.0 * side, 0.3 * side))
+    rail = replace(description.joints[0], lower=(lower,), upper=(upper,))
     machine = build(replace(description, joints=(rail,)))
     run = pl.simulate(
-        machine, [0.0], [3.0], until=1.0, forces=[dry(axis=f)], limits="end stop", method=TIGHT
-    )
-    a = G * np.sin(weight * slope) - f / mass
-    hit = run.transitions[0]
-    assert hit.v_minus[0] ** 2 == pytest.approx(9.0 + 2 * a * 0.3, rel=1e-9)
-    assert run.q[-1, 0] == pytest.approx(0.3, abs=1e-9)
-    held = mass * G * np.sin(weight * slope)
-    assert (held > f) == (at != "sticks")
-    if held > f:
+        machine, [0.0], [3.0 * side], until=1.0, forces=[dry(axis=f)], limits="end stop",
+        method=TIGHT,
+    )  # fmt: skip
+    a, load = G * np.sin(slope) - f / mass, mass * G * np.sin(slope)
+    assert run.transitions[0].v_minus[0] ** 2 == pytest.approx(9.0 + 2 * a * 0.3, rel=1e-9)
+    assert run.q[-1, 0] == pytest.approx(0.3 * side, abs=1e-9)
+    assert (load < f) == holds == (run.modes[-1].sticking == ("axis",))
+    if not holds:
         reaction = run.reactions("lock:axis")
         assert isinstance(reaction, pl.simulation.LockReaction)
-        assert reaction.effort[-1, 0] == pytest.approx(-(held - f), rel=1e-9)
-    else:
-        assert run.modes[-1].sticking == ("axis",)
+        assert reaction.effort[-1, 0] == pytest.approx(-side * (load - f), rel=1e-9)
     assert closes(run)
+
+
+def test_an_end_stop_lets_go_where_friction_gives_in() -> None:
+    """A torque away from the stop that grows: it must pass what friction holds, not zero."""
+    description = slider(2.0).description
+    rail = replace(description.joints[0], lower=(0.0,), upper=(1.0,))
+    machine = build(replace(description, joints=(rail,)))
+    pull = pl.forces.Torque("axis", lambda t: 10.0 * t - 4.0)
+    run = pl.simulate(
+        machine, [0.0], until=1.0, forces=[pull, dry(axis=3.0)], limits="end stop", method=TIGHT
+    )
+    away = float(run.t[np.argmax(run.q[:, 0] > 0.0) - 1])
+    assert away == pytest.approx(0.7, abs=1e-6)
+    assert run.q[-1, 0] == pytest.approx(10.0 * 0.3**3 / 12.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("v", [0.0, 1.0])
+def test_an_end_stop_feels_the_friction_of_other_joints(v: float) -> None:
+    """Carriage b stays at its end on carriage a, which sticks, or is braked by its friction."""
+    description = train(1.0, 1.0).description
+    ends = {"a": ((0.0,), (9.0,)), "b": ((-1.0,), (0.0,))}
+    joints = tuple(
+        replace(x, lower=ends[x.name][0], upper=ends[x.name][1]) for x in description.joints
+    )
+    machine = build(replace(description, joints=joints))
+    pushes = [pl.forces.Torque("a", 1.0), pl.forces.Torque("b", 0.5)]
+    run = pl.simulate(
+        machine, [0.0, 0.0], [v, 0.0], until=0.1, forces=[*pushes, dry(a=3.0)], limits="end stop",
+        method=TIGHT,
+    )  # fmt: skip
+    assert not run.q[:, 1].any()
+    assert run.q[-1, 0] == pytest.approx(0.1 * v - v * 0.5 * 0.01, abs=1e-9)
+    reaction = run.reactions("lock:b")
+    assert isinstance(reaction, pl.simulation.LockReaction)
+    assert reaction.effort[-1, 0] == pytest.approx(-0.5 - v, abs=1e-9)
+
+
+@pytest.mark.parametrize("way", [1, -1])
+def test_a_loop_comes_loose_at_its_instant(way: int) -> None:
+    """A crank whose loop makes it far lighter or heavier than it is by itself."""
+    machine = robot("four-bar")
+    q, _ = moving(machine, 1)
+    still = np.zeros(machine.nv)
+    equations = pl.EquationsOfMotion(machine, locks=["crank"])
+    hold = equations.motion(0.0, q, still)
+    load = -float(hold.multipliers[equations.rows.labels.index("lock:crank")])
+    push = pl.forces.Torque("crank", lambda t: way * 5.0 * t)
+    f = abs(load) + 1.0
+    run = pl.simulate(machine, q, until=3.0, forces=[push, dry(crank=f)], method=TIGHT)
+    t, what = run.slips[0]
+    assert what == "crank slides"
+    assert t == pytest.approx((f - way * load) / 5.0, abs=1e-8)
+    assert np.sign(run(t + 1e-3).v[machine.coordinates("crank").v.start]) == way
 
 
 def test_saved_runs_say_what_stuck(tmp_path: Path) -> None:
