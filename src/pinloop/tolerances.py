@@ -38,6 +38,8 @@ SLOPE_STEP = 2e-3
 """rad, m: the same for derivatives by differences of fourth order"""
 FORWARD_STEP = 1e-7
 """rad, lengths: width of one-sided differences"""
+SPEED_STEP = 3e-11
+"""rad/s, lengths/s: the least width of those in a velocity: friction may turn within 1e-9"""
 COMPLEX_STEP = 1e-30
 """m: step in the imaginary direction, where a derivative has no difference to round"""
 INTEGRATION = 1e-8
@@ -46,10 +48,8 @@ LEAST_STEP = 1e-12
 """s: default of the smallest step of integrators"""
 LEAST_ERROR = 1e-10
 """1: error over what is allowed, below which a step does not grow further"""
-UNDAMPED = 1e-15
-"""1: damping over the largest that is rounding"""
-UNBALANCED = 1e-3
-"""1: part of a step's error that the step to the balance of forces leaves, whatever decays"""
+SOLVED_STEP = 1e-13
+"""1, rad, m: tolerance to which an implicit step of fixed size is solved"""
 
 # -- ranks ----------------------------------------------------------------------------------------
 

@@ -19,7 +19,16 @@ import pinloop as pl
 from ..screw_tables import Array
 from ..states import carried, one_body, robot
 
-ORDERS = {"euler": 1, "heun": 2, "bs32": 3, "rk4": 4, "dopri5": 5, "dop853": 8}
+ORDERS = {
+    "euler": 1,
+    "heun": 2,
+    "bs32": 3,
+    "rk4": 4,
+    "dopri5": 5,
+    "dop853": 8,
+    "radau5": 5,
+    "radau9": 9,
+}
 SPACES = {
     "SE3": one_body(),
     "SO3xR3": one_body(coordinates="SO3xR3"),
@@ -90,7 +99,16 @@ def free_body(space: Any) -> Case:
             + np.abs(v[3:] - w).max()
         )
 
-    steps = {"euler": 200, "heun": 50, "bs32": 60, "rk4": 40, "dopri5": 40, "dop853": 5}
+    steps = {
+        "euler": 200,
+        "heun": 50,
+        "bs32": 60,
+        "rk4": 40,
+        "dopri5": 40,
+        "dop853": 5,
+        "radau5": 20,
+        "radau9": 5,
+    }
     return Case(body, body.neutral, np.r_[velocity, SPIN], until, error, steps)
 
 
@@ -110,7 +128,16 @@ def heavy_top(space: Any = None, **options: Any) -> Case:
         T = machine.placement(q, "body")
         return float(np.abs(T.rotation - R).max() + np.abs(v[-3:] - w).max())
 
-    steps = {"euler": 100, "heun": 80, "bs32": 30, "rk4": 40, "dopri5": 32, "dop853": 6}
+    steps = {
+        "euler": 100,
+        "heun": 80,
+        "bs32": 30,
+        "rk4": 40,
+        "dopri5": 32,
+        "dop853": 6,
+        "radau5": 16,
+        "radau9": 4,
+    }
     return Case(machine, q, v, until, error, steps, options)
 
 
@@ -131,7 +158,16 @@ def four_bar(**options: Any) -> Case:
         q_end, v_end = _four_bar_end()
         return float(np.abs(q - q_end).max() + np.abs(v - v_end).max())
 
-    steps = {"euler": 100, "heun": 40, "bs32": 30, "rk4": 30, "dopri5": 24, "dop853": 4}
+    steps = {
+        "euler": 100,
+        "heun": 40,
+        "bs32": 30,
+        "rk4": 30,
+        "dopri5": 24,
+        "dop853": 4,
+        "radau5": 12,
+        "radau9": 4,
+    }
     return Case(machine, machine.neutral, v, 0.2, error, steps, options)
 
 
@@ -167,7 +203,7 @@ def measured_orders() -> dict[str, dict[str, float]]:
     table = {}
     for name, make in CASES.items():
         case = make()
-        ends = {method: errors(case, method) for method in ORDERS}
+        ends = {method: errors(case, method) for method in case.steps}
         table[name] = {method: float(np.log2(e[0] / e[1])) for method, e in ends.items()}
     return table
 

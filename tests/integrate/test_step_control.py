@@ -233,7 +233,7 @@ def crossing(at: float, fails: bool = False) -> tuple[Flow, list[str]]:
 
 
 def walk(flow: Flow, method: MuntheKaas, h: float, count: int) -> StepMemory:
-    body, memory, t = robot("six_axis_arm"), StepMemory(), 0.0
+    body, memory, t = robot("six_axis_arm"), StepMemory(taken=1), 0.0
     stepper = Stepper(method, np.ones(body.nv))
     for _ in range(count):
         state = body.neutral, np.ones(body.nv), np.zeros(body.nv)

@@ -14,18 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..assembly.search import null_space
-from ..integrate import Decay, MuntheKaas
+from ..integrate import WHEN_STIFF, MuntheKaas, Slopes
 from ..model.mechanism import Mechanism
 from .equations import EquationsOfMotion
 
 Array = NDArray[np.float64]
 
-MANY = 2500
-"""Steps still to come with which a run is said to crawl: seconds, for robots of many joints."""
-IN_BRAKES = {"viscous friction": "viscous", "short circuit": "short_circuit"}
-"""Damping that the brakes of a stop give, and what it is called there."""
-_LIMITED = 0.2
-"""Steps that are shorter than this part of what stability allows are so for another reason."""
+_BY_DAMPING = 2.0
+"""Time constants by damping alone up to which, over the least one, damping is what is stiff."""
 
 
 @dataclass(frozen=True)
@@ -58,22 +54,33 @@ class StiffDamping:
             f"{self.inertia:.3g} {units[1]}) has a time constant of {self.time_constant:.2g} s"
         )
 
-    @property
-    def way_out(self) -> str:
-        """What to do about it."""
-        own = f"lock the joint (mode=pl.Mode(['{self.joint}'])), or "
-        if self.force.startswith("joint friction"):
-            return own + (
-                "let the friction stick and slip, pl.forces.JointFriction() without a speed"
-            )
-        if self.force in IN_BRAKES:
-            return f"give it the '{IN_BRAKES[self.force]}' that it has in the brakes"
-        if self.force.startswith("joint damping"):
-            return own + (
-                "give it the damping that it has: "
-                "losses=False, forces=[pl.forces.JointDamping({...})]"
-            )
-        return own + "take less damping"
+
+def stiff_motion(robot: Mechanism, slopes: Slopes, damping: StiffDamping | None) -> str:
+    """What is stiff where explicit steps were found too long; ``damping`` if that is why."""
+    rates, motions = slopes.motions()
+    rates = np.where(rates.real > 0.0, 0.0, rates)
+    fastest = int(np.argmax(np.abs(rates)))
+    time = 1.0 / float(np.abs(rates[fastest]))
+    if damping is not None and damping.time_constant < _BY_DAMPING * time:
+        return str(damping)
+    unit = np.where(robot.is_translation, robot.length, 1.0)
+    share = np.abs(motions[: robot.nv, fastest]) / unit
+    joint = max(robot.joints, key=lambda name: float(share[robot.coordinates(name).v].max()))
+    return f"joint '{joint}' has a motion with a time constant of {time:.2g} s"
+
+
+def switch_note(motion: str, method: MuntheKaas) -> str:
+    """What to say where implicit steps take over."""
+    return (
+        f"implicit steps ('{WHEN_STIFF}') took over from '{method.tableau.name}': {motion}; "
+        f"pl.MuntheKaas('{WHEN_STIFF}') takes them from the start, when_stiff='warn' never"
+    )
+
+
+def crawl_warning(motion: str, method: MuntheKaas, left: float, h: float) -> str:
+    """What to say where they would, with a time still to come and the size of steps [s]."""
+    many = f"about {left / h:.2g} steps of '{method.tableau.name}' are still to come"
+    return f"{motion}: {many}; leave when_stiff='warn' out, or take pl.MuntheKaas('{WHEN_STIFF}')"
 
 
 def stiffest_damping(
@@ -94,36 +101,6 @@ def stiffest_damping(
         return None
     M, _, J, _, _ = equations.system(t, q, v)
     return fastest_decay(equations.robot, M, equations.rows.scale[:, None] * J, parts)
-
-
-def decay_at(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Decay:
-    """How velocities die away by damping alone, as it is at a state.
-
-    Args:
-        equations: equations of motion.
-        t: time [s].
-        q: configuration, shape (nq,).
-        v: velocity, shape (nv,).
-    """
-    rows = equations.rows.scale[:, None] * equations.terms(t, q, v)[0]
-    free = np.setdiff1d(np.arange(len(v)), equations.rows.locked)
-    return decay_of(equations.mass(q), rows, equations.dampings(t, q, v), free)
-
-
-def decay_of(M: Array, rows: Array, parts: Mapping[str, Array], free: NDArray[np.intp]) -> Decay:
-    """How velocities die away by damping alone.
-
-    Args:
-        M: mass matrix, shape (nv, nv).
-        rows: rows that velocities obey, in units that compare, shape (m, nv).
-        parts: damping by name of the force, shape (nv, nv).
-        free: velocity coordinates that do not stand still.
-    """
-    motions = null_space(rows[:, free])
-    F = np.zeros((len(M), motions.shape[1]))
-    F[free] = motions
-    response = F @ np.linalg.pinv(F.T @ M @ F, hermitian=True) @ F.T
-    return Decay(response, np.sum([np.zeros(M.shape), *parts.values()], axis=0))
 
 
 def fastest_decay(
@@ -163,24 +140,6 @@ def limit_message(stiffest: StiffDamping, method: MuntheKaas) -> str:
     """How short explicit steps must be, and for which damping."""
     longest = longest_step(stiffest, method)
     return f"{stiffest}, and explicit steps must be shorter than {longest:.2g} s"
-
-
-def crawl_message(stiffest: StiffDamping, method: MuntheKaas, left: float, h: float) -> str | None:
-    """What to say of a run that damping makes crawl; None if it does not.
-
-    Args:
-        stiffest: the stiffest damping.
-        method: integrator.
-        left: time still to come [s].
-        h: size of the steps [s]; zero if there was none yet.
-    """
-    longest = longest_step(stiffest, method)
-    count = left / longest
-    # Fixed steps that are too long fail soon, and say why then.
-    if method.step is not None or count < MANY or 0.0 < h < _LIMITED * longest:
-        return None
-    many = f"about {count:.2g} of them for this run"
-    return f"{limit_message(stiffest, method)}: {many}; {stiffest.way_out}"
 
 
 def is_too_stiff(stiffest: StiffDamping, method: MuntheKaas) -> bool:

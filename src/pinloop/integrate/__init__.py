@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .decay import Decay, attempt_with_decay
 from .event_location import TURN, Coordinate, Crossing, Guard, GuardMemory, Guards, unit_roots
 from .hybrid import Ahead, Change, Chatter, HybridIntegrator, HybridState, HybridSystem
+from .implicit import ImplicitSteps, Iterated, Slopes, difference_slopes
 from .munthe_kaas import (
     Attempt,
     ConfigurationGroup,
@@ -27,7 +27,7 @@ from .polynomials import (
     value_powers,
 )
 from .recording import EveryStep, Recording, Samples, States
-from .stepping import Flow, NoBranch, State, StepFailed, StepMemory, Stepper
+from .stepping import WHEN_STIFF, Flow, NoBranch, State, StepFailed, StepMemory, Stepper
 from .tableaux import METHODS, Tableau, get_tableau
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "NODES",
     "TURN",
     "WEIGHTS",
+    "WHEN_STIFF",
     "Ahead",
     "Attempt",
     "Bernstein",
@@ -46,7 +47,6 @@ __all__ = [
     "ConfigurationGroup",
     "Coordinate",
     "Crossing",
-    "Decay",
     "EveryStep",
     "Flow",
     "Guard",
@@ -55,12 +55,15 @@ __all__ = [
     "HybridIntegrator",
     "HybridState",
     "HybridSystem",
+    "ImplicitSteps",
     "Interpolation",
+    "Iterated",
     "Manifold",
     "MuntheKaas",
     "NoBranch",
     "Recording",
     "Samples",
+    "Slopes",
     "Stages",
     "State",
     "States",
@@ -70,7 +73,7 @@ __all__ = [
     "StepMemory",
     "Stepper",
     "Tableau",
-    "attempt_with_decay",
+    "difference_slopes",
     "get_tableau",
     "hermite",
     "slope_powers",

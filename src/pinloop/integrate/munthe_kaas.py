@@ -193,6 +193,9 @@ class Attempt:
         v: velocity at the end.
         a: acceleration at the end if the error estimate needed it, else None.
         errors: per error estimate of the tableau the errors of ``psi`` and of ``v``, (k, 2, nv).
+        smooth: whether ``a`` is the slope of what the stages lie on. Where motions die away fast,
+            the acceleration at the end has its rounding times their rates.
+        inner: second derivatives of the algebra coordinates at parts of the step, see `Step`.
     """
 
     psi: Array
@@ -200,6 +203,8 @@ class Attempt:
     v: Array
     a: Array | None
     errors: Array
+    smooth: bool = False
+    inner: Array | None = None
 
 
 def _or_infinite(duration: float | None) -> float:
@@ -212,25 +217,28 @@ class MuntheKaas:
     """A Runge-Kutta-Munthe-Kaas method.
 
     Args:
-        name: "euler", "heun", "rk4", "bs32", "dopri5" or "dop853"; in Python also a `Tableau`.
-        step: fixed step [s]; without it, steps are controlled by the error (bs32, dopri5, dop853).
+        name: "euler", "heun", "rk4", "bs32", "dopri5", "dop853", or for stiff motions "radau5",
+            "radau9"; in Python also a `Tableau`.
+        step: fixed step [s]; without it, steps are controlled by the error (not of euler, heun,
+            rk4).
         rtol: tolerated error relative to the size of the state.
         atol: tolerated absolute error: rad and rad/s, lengths in characteristic lengths.
         smallest: smallest step [s]; below it a run fails.
         largest: largest step [s].
-        exact_damping: take damping exactly into the steps, which then need not be short where it is
-            strong; by default where a run would crawl or diverge without. Not of "dop853".
+        when_stiff: what to do where springs, dampers or friction are so stiff that explicit steps
+            would crawl or diverge: "switch" to "radau9", or only "warn".
     """
 
     name: Annotated[
-        str | Tableau, As(Literal["euler", "heun", "rk4", "bs32", "dopri5", "dop853"])
+        str | Tableau,
+        As(Literal["euler", "heun", "rk4", "bs32", "dopri5", "dop853", "radau5", "radau9"]),
     ] = "dopri5"
     step: Duration | None = None
     rtol: NotNegative = INTEGRATION
     atol: Positive = INTEGRATION
     smallest: Duration = LEAST_STEP
     largest: Annotated[float, As(Duration | None, _or_infinite)] = np.inf
-    exact_damping: bool | None = None
+    when_stiff: Literal["switch", "warn"] = "switch"
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, Tableau) and self.name not in METHODS:
@@ -246,11 +254,8 @@ class MuntheKaas:
             )
         if not (self.rtol >= 0 and self.atol > 0):
             raise BadValue(f"rtol is {self.rtol} and atol is {self.atol}; they must be positive")
-        if self.exact_damping and not self.tableau.goes_ahead:
-            raise BadValue(
-                f"method '{self.tableau.name}' cannot take damping exactly into its steps: some of "
-                "its stages go back in time; leave exact_damping out, or take 'dopri5'"
-            )
+        if self.when_stiff not in ("switch", "warn"):
+            raise BadValue(f"when_stiff is {self.when_stiff!r}; it must be 'switch' or 'warn'")
 
     @property
     def tableau(self) -> Tableau:
@@ -376,21 +381,29 @@ class StepControl:
             v0: velocity at the start, shape (nv,).
             v1: velocity at the end.
         """
+        norms = self._norms(errors, v0, v1)
+        if len(norms) < 2:
+            return max(norms, default=0.0)
+        fifth, third = norms  # dop853: Hairer, Norsett, Wanner II.10
+        if fifth == 0.0 and third == 0.0:
+            return 0.0
+        return fifth**2 / math.sqrt(fifth**2 + 0.01 * third**2)
+
+    def norm(self, changes: Array, v0: Array, v1: Array) -> float:
+        """Size of changes of the stages over the tolerance, arguments as of `error`."""
+        return math.sqrt(sum(size**2 for size in self._norms(changes, v0, v1)) / len(changes))
+
+    def _norms(self, errors: Array, v0: Array, v1: Array) -> list[float]:
+        """Root mean squares over the tolerance, the larger of those of ``psi`` and ``v``."""
         n = len(v0)
         if n == 0:
-            return 0.0
+            return []
         tolerance = np.empty((2, n))
         tolerance[0] = self._step_tolerance
         tolerance[1] = self.tolerance(v0, v1)
         parts = errors / tolerance
         squares = np.einsum("kij,kij->ki", parts, parts)
-        norms = [math.sqrt(max(both) / n) for both in squares.tolist()]
-        if len(norms) == 1:
-            return norms[0]
-        fifth, third = norms  # dop853: Hairer, Norsett, Wanner II.10
-        if fifth == 0.0 and third == 0.0:
-            return 0.0
-        return fifth**2 / math.sqrt(fifth**2 + 0.01 * third**2)
+        return [math.sqrt(max(both) / n) for both in squares.tolist()]
 
     def tolerance(self, v0: Array, v1: Array) -> Array:
         """Error of the velocity that a step may have per coordinate, shape (nv,)."""

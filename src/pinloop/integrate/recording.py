@@ -132,7 +132,8 @@ class EveryStep:
         self._t[n], self.q[n], self._v[n], self._a[n], self._mode[n] = t, q, v, a, mode
         if n:
             self._psi[n - 1] = 0.0 if psi is None else psi
-            self._inner[n - 1] = np.nan if inner is None else inner
+            if self._inner.shape[1]:
+                self._inner[n - 1] = np.nan if inner is None else inner
         self.count = n + 1  # last, so that Ctrl-C leaves no half of a state
 
     def states(self) -> States:

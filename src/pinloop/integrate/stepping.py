@@ -7,7 +7,7 @@ between steps (events, modes) is not known here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..errors import BadValue, NotFinite, PinloopError, SingularMass
 from ..tolerances import PROJECTED_TRIFLE, TIME_SUM, Regularity
-from .decay import Decay, attempt_with_decay
+from .implicit import ImplicitSteps, Iterated, Slopes, difference_slopes, outgrown
 from .munthe_kaas import (
     Attempt,
     ConfigurationGroup,
@@ -32,7 +32,15 @@ State = tuple[Array, Array, Array]
 """Configuration, velocity, acceleration."""
 Projection = Callable[[float, Array, Array], tuple[Array, Array, bool]]
 
+WHEN_STIFF = "radau9"
+"""The method that goes on where explicit steps would crawl."""
+CRAWLS = 1000
+"""Steps still to come with which a motion is said to crawl."""
+_SOON = frozenset(20 * 2**k for k in range(5))
+_OFTEN = 640
+"""After so many steps it is asked whether a motion is stiff, and again whenever so many more."""
 
+_NOT_SOLVED = "the equations of an implicit step are not solved; take a smaller step"
 _NOT_TOLD = (
     "branches of the motion meet there, and neither velocity nor constraints tell on which it goes "
     "on; let it pass in another pose, or faster"
@@ -71,8 +79,6 @@ class Flow:
         loss: why a projection at the end of a step takes more than its error, a function of the
             step, the velocity before, and the error per coordinate (None of fixed steps); its
             answer is None if it does not. Not looked at by default.
-        decay: how velocities die away, a function of t, q, v, where that goes exactly into the
-            steps.
         fine: whether dense output is to be as accurate as the method, see `Step`; that takes
             further evaluations, in any order.
     """
@@ -83,7 +89,6 @@ class Flow:
     regularity: Callable[[], float] | None = None
     branch: Callable[[float, Array, Array], Flow] | None = None
     loss: Callable[[Step, Array, Array | None], object | None] | None = None
-    decay: Callable[[float, Array, Array], Decay] | None = None
     fine: bool = False
 
 
@@ -96,17 +101,23 @@ class StepMemory(NamedTuple):
         branch: the motion on its branch, near where branches meet; None elsewhere.
         refused: regularity at which none was found that leads through there; it is looked for again
             where that has fallen on. Infinite elsewhere.
+        iterated: of implicit steps.
+        taken: number of the explicit steps taken.
+        stiff: slopes of the accelerations where the motion was found to be stiff; None before.
     """
 
     error: float = StepControl.FIRST_ERROR
     regularity: float = 1.0
     branch: Flow | None = None
     refused: float = np.inf
+    iterated: Iterated = Iterated()
+    taken: int = 0
+    stiff: Slopes | None = None
 
     @property
     def in_new_mode(self) -> StepMemory:
         """What is left of it after an event: another mode has other branches."""
-        return StepMemory(self.error)
+        return StepMemory(self.error, taken=self.taken, stiff=self.stiff)
 
     @property
     def without_branch(self) -> StepMemory:
@@ -120,12 +131,14 @@ class StepMemory(NamedTuple):
 
     def after(self, error: float, regularity: float, plain: Flow, flow: Flow) -> StepMemory:
         """What is taken over from a step that has followed one of two."""
+        memory = self._replace(error=error, regularity=regularity, taken=self.taken + 1)
         if flow is not plain:
-            return StepMemory(error, regularity, flow)
+            return memory._replace(branch=flow, refused=np.inf)
+        memory = memory._replace(branch=None)
         if regularity >= (Regularity.NEAR if self.refused == np.inf else Regularity.AWAY):
-            return StepMemory(error, regularity)
+            return memory._replace(refused=np.inf)
         refused = regularity if regularity < Regularity.AGAIN * self.refused else self.refused
-        return StepMemory(error, regularity, None, refused)
+        return memory._replace(refused=refused)
 
 
 class Stepper:
@@ -141,13 +154,15 @@ class Stepper:
     """
 
     def __init__(self, method: MuntheKaas, scale: Array) -> None:
-        self.method = method
+        self.method, self._scale = method, scale
         self.evaluations = self.rejected = 0
         tableau = method.tableau
         self._outruns = tableau.outruns_quintics
         self._stages = tableau.stages - 1 + (method.step is None and tableau.looks_ahead)
         self._work = Stages(tableau, len(scale))
         self._control = StepControl(method, scale)
+        implicit = method if tableau.implicit else replace(method, name=WHEN_STIFF)
+        self._implicit = ImplicitSteps(implicit, scale)
 
     def first_step(self, v: Array, a: Array, span: float) -> float:
         """Size of a first step [s]."""
@@ -175,15 +190,19 @@ class Stepper:
     ) -> tuple[Step, StepMemory]:
         """One step to a given time, whatever its error; and what the next one takes over."""
         plain, flow = flow, memory.flow(flow)
+        if memory.taken % _OFTEN == 0:
+            memory = self._looked(flow, memory, t, t_next - t, state)
         while True:
-            decay = None if flow.decay is None else flow.decay(t, *state[:2])
             try:
-                attempt = self._attempt(flow, t, t_next - t, state, decay)
+                attempt, iterated = self._attempt(flow, memory, t, t_next - t, state)
+                if attempt is None:
+                    raise StepFailed(_NOT_SOLVED, "not solved")
                 step, regular, flow = self._ended(flow, memory, t, t_next, state, attempt)
             except NoBranch:
                 flow, memory = plain, memory.without_branch
                 continue
             if step is not None:
+                memory = memory._replace(iterated=iterated)
                 return step, memory.after(memory.error, regular, plain, flow)
 
     def prolonged(self, flow: Flow, step: Step, end: float) -> Step:
@@ -206,13 +225,20 @@ class Stepper:
     ) -> tuple[Step, float, StepMemory]:
         """One accepted step of about ``h``, not past ``end``; the next size and memory."""
         method, first, plain, flow = self.method, 0.0, flow, memory.flow(flow)
-        decay = None if flow.decay is None else flow.decay(t, *state[:2])
+        asked = memory.taken in _SOON or memory.taken % _OFTEN == _OFTEN - 1
+        if asked and end - t > CRAWLS * h:
+            memory = self._looked(flow, memory, t, 2.0 * h, state)
         trouble: PinloopError | None = None
         while True:
             h = min(h, method.largest)
             last = t + h >= end - TIME_SUM * max(abs(t), h)
             t_next = end if last else t + h
             if t_next - t < method.smallest and (first > 0.0 or not last):
+                if not self._takes_implicit(memory):
+                    memory = self._looked(flow, memory, t, first, state)
+                    if self._takes_implicit(memory):
+                        h, first = max(first, method.smallest), 0.0
+                        continue
                 if trouble is not None:
                     raise trouble  # it is there, however short the step
                 raise StepFailed(
@@ -222,10 +248,12 @@ class Stepper:
                 )
             first = first or t_next - t
             try:
-                attempt, error, trouble = self._tried(flow, t, t_next - t, state, decay)
+                attempt, iterated, error, trouble = self._tried(flow, memory, t, t_next - t, state)
+                control = self._implicit.control if self._takes_implicit(memory) else self._control
                 if attempt is None or not error <= 1.0:  # it may be NaN
                     self.rejected += 1
-                    h = (t_next - t) * self._control.shrink(error)
+                    memory = memory._replace(iterated=memory.iterated if attempt else iterated)
+                    h = (t_next - t) * control.shrink(error)
                     continue
                 step, regular, flow = self._ended(flow, memory, t, t_next, state, attempt)
             except NoBranch:
@@ -233,10 +261,29 @@ class Stepper:
             if step is None:
                 self.rejected += 1
                 continue
-            factor, error = self._control.grow(error, memory.error)
+            factor, error = control.grow(error, memory.error)
             # A step that had to end at an event does not make the next ones short.
             size = max(h, (t_next - t) * factor) if last else h * factor
+            memory = memory._replace(iterated=iterated)
             return step, size, memory.after(error, regular, plain, flow)
+
+    def _takes_implicit(self, memory: StepMemory) -> bool:
+        """Whether steps are implicit: by their method, or as the motion is stiff."""
+        stiff = memory.stiff is not None and self.method.when_stiff == "switch"
+        return stiff or self.method.tableau.implicit
+
+    def _looked(
+        self, flow: Flow, memory: StepMemory, t: float, h: float, state: State
+    ) -> StepMemory:
+        """The memory after a look whether explicit steps of size ``h`` are too long."""
+        if memory.stiff is not None or self.method.tableau.implicit:
+            return memory
+        slopes = difference_slopes(
+            flow.manifold, partial(self._evaluated, flow.acceleration), t, state, self._scale
+        )
+        if not outgrown(self.method.tableau, h, slopes):
+            return memory
+        return memory._replace(stiff=slopes, iterated=Iterated(slopes, fresh=True))
 
     def _ended(
         self,
@@ -293,26 +340,31 @@ class Stepper:
         raise StepFailed(f"{loss} at t = {step.t1:.6g} s; {advice}", "speed taken")
 
     def _tried(
-        self, flow: Flow, t: float, h: float, state: State, decay: Decay | None
-    ) -> tuple[Attempt | None, float, PinloopError | None]:
+        self, flow: Flow, memory: StepMemory, t: float, h: float, state: State
+    ) -> tuple[Attempt | None, Iterated, float, PinloopError | None]:
         """A step and its error; NaN, and why, if a stage was so far off that numbers gave out.
 
         In a step that is far too long even a mass matrix may lose its definiteness to rounding.
         """
         try:
-            attempt = self._attempt(flow, t, h, state, decay)
+            attempt, iterated = self._attempt(flow, memory, t, h, state)
         except (NotFinite, SingularMass) as trouble:
-            return None, np.nan, trouble
-        return attempt, self._control.error(attempt.errors, state[1], attempt.v), None
+            return None, memory.iterated.again, np.nan, trouble
+        if attempt is None:
+            return None, iterated, np.nan, None
+        error = self._control.error(attempt.errors, state[1], attempt.v)
+        return attempt, iterated, error, None
 
     def _attempt(
-        self, flow: Flow, t: float, h: float, state: State, decay: Decay | None
-    ) -> Attempt:
+        self, flow: Flow, memory: StepMemory, t: float, h: float, state: State
+    ) -> tuple[Attempt | None, Iterated]:
+        manifold = flow.manifold
+        if self._takes_implicit(memory):
+            f = partial(self._evaluated, flow.acceleration)
+            return self._implicit.attempt(manifold, f, t, h, state, memory.iterated)
         self.evaluations += self._stages
-        manifold, f = flow.manifold, flow.acceleration
-        if decay is not None:
-            return attempt_with_decay(self.method, manifold, f, t, h, state, decay)
-        return self.method.attempt(manifold, f, t, h, state, self._work)
+        attempt = self.method.attempt(manifold, flow.acceleration, t, h, state, self._work)
+        return attempt, memory.iterated
 
     def _finish(self, flow: Flow, t: float, t_next: float, state: State, attempt: Attempt) -> Step:
         """Project the end of a step."""
@@ -321,14 +373,14 @@ class Stepper:
         if moved:
             # First order in the shift, which is as small as the error of the step.
             psi = psi + manifold.dexp_inv(state[0], psi, manifold.difference(attempt.q, q))
-            a = None
+            a = a if attempt.smooth else None
         if a is None:
             self.evaluations += 1
             a = flow.acceleration(t_next, q, v)
         follows = None
-        if flow.fine and self._outruns:
+        if flow.fine and self._outruns and not attempt.smooth:
             follows = partial(self._evaluated, flow.acceleration)
-        return Step(manifold, t, t_next, *state, psi, q, v, a, follows)
+        return Step(manifold, t, t_next, *state, psi, q, v, a, follows, attempt.inner)
 
     def _evaluated(self, f: RightHandSide, t: float, q: Array, v: Array) -> Array:
         self.evaluations += 1

@@ -1,14 +1,15 @@
-"""Butcher tableaux of the explicit methods.
+"""Butcher tableaux.
 
 Sources: Hairer, Norsett, Wanner, "Solving Ordinary Differential Equations I" (Euler, Heun, RK4);
 Bogacki, Shampine 1989; Dormand, Prince 1980; Dormand, Prince 8(5,3) with the coefficients that
-SciPy ships.
+SciPy ships; Hairer, Wanner, "Solving Ordinary Differential Equations II", IV.5 and IV.8 (Radau).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import scipy
@@ -22,19 +23,21 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Tableau:
-    """An explicit Runge-Kutta method.
+    """A Runge-Kutta method.
 
     Args:
         name: name of the method.
-        a: stage weights, shape (s, s), strictly lower triangular.
+        a: stage weights, shape (s, s): strictly lower triangular, or of any kind if the last stage
+            is the end of the step.
         b: weights of the step, shape (s,).
         errors: weights whose sums estimate the error, each shape (s,) or (s + 1,), the last entry
-            then belonging to the derivative at the end; empty for fixed steps only.
+            then belonging to the derivative at the end; empty for fixed steps only. Those of an
+            implicit method are one of shape (s,), the rest of which belongs to the start.
         order: order of the step.
         error_order: order of the error estimate, for the step control.
 
     Raises:
-        BadValue: the coefficients are those of no explicit method.
+        BadValue: the coefficients are those of no such method.
     """
 
     name: str
@@ -45,10 +48,11 @@ class Tableau:
     error_order: int
 
     def __post_init__(self) -> None:
-        if self.a.shape != (self.stages, self.stages) or np.any(np.triu(self.a)):
+        if self.a.shape != (self.stages, self.stages) or (self.implicit and not self._ends_at_end):
             raise BadValue(
                 f"tableau '{self.name}': a has shape {self.a.shape}; it must be strictly lower "
-                f"triangular and {self.stages} x {self.stages}, as b has {self.stages} weights"
+                f"triangular and {self.stages} x {self.stages}, as b has {self.stages} weights, or "
+                "have b as its last row and one error estimate"
             )
         if abs(float(self.b.sum()) - 1.0) > SAME:
             raise BadValue(f"tableau '{self.name}': the weights b add up to {self.b.sum():.6g}, "
@@ -72,10 +76,15 @@ class Tableau:
         return table
 
     @cached_property
-    def goes_ahead(self) -> bool:
-        """Whether no stage uses one that is later in time: what decays would grow backwards."""
-        later = self.c[:, None] < self.c
-        return not np.any(later & (self.a != 0.0)) and bool(np.all(self.c <= 1.0))
+    def implicit(self) -> bool:
+        """Whether stages depend on themselves or on later ones."""
+        return bool(np.any(np.triu(self.a)))
+
+    @property
+    def _ends_at_end(self) -> bool:
+        """Whether the last stage is the end, and the error is estimated once from the stages."""
+        sizes = [weights.shape for weights in self.errors]
+        return np.allclose(self.a[-1], self.b, 0.0, SAME) and sizes == [(self.stages,)]
 
     @cached_property
     def looks_ahead(self) -> bool:
@@ -83,18 +92,31 @@ class Tableau:
         return bool(np.any(self.error_weights[:, -1] != 0.0))
 
     @cached_property
-    def real_stability(self) -> float:
-        """Largest ``x`` up to which a step of ``x`` time constants lets ``y' = -y`` die away.
+    def _growth(self) -> Array:
+        """Coefficients of ``R(z) = 1 + z b' (I - z a)^-1 1`` of an explicit method, a polynomial.
 
-        ``|R(-x)| <= 1`` with ``R(z) = 1 + z b' (I - z a)^-1 1`` (Hairer, Wanner II, IV.2), which is
-        a polynomial for explicit methods; looked for in steps of a thousandth.
+        A step makes of ``y' = lambda y`` this times what it was (Hairer, Wanner II, IV.2).
         """
         power, coefficients = np.ones(self.stages), [1.0]
         for _ in range(self.stages):
             coefficients.append(float(self.b @ power))
             power = self.a @ power
+        return np.array(coefficients)
+
+    def amplification(self, z: NDArray[np.complex128]) -> NDArray[np.complex128]:
+        """By what a step of an explicit method multiplies ``y`` of ``y' = (z / h) y``."""
+        return np.asarray(np.polynomial.polynomial.polyval(z, self._growth))
+
+    @cached_property
+    def real_stability(self) -> float:
+        """Largest ``x`` up to which a step of ``x`` time constants lets ``y' = -y`` die away.
+
+        ``|R(-x)| <= 1``, looked for in steps of a thousandth; implicit methods have no limit.
+        """
+        if self.implicit:
+            return np.inf
         x = 1e-3 * np.arange(2000 * self.stages**2 + 2)
-        beyond = np.abs(np.polynomial.polynomial.polyval(-x, coefficients)) > 1.0 + SAME
+        beyond = np.abs(np.polynomial.polynomial.polyval(-x, self._growth)) > 1.0 + SAME
         return float(x[np.argmax(beyond) - 1])
 
     @property
@@ -170,12 +192,38 @@ def _dop853() -> Tableau:
 
 _KNOWN = {tableau.name: tableau for tableau in (_EULER, _HEUN, _RK4, _BS32, _DOPRI5)}
 
-METHODS: tuple[str, ...] = (*_KNOWN, "dop853")
+
+def _radau(stages: int) -> Tableau:
+    """Radau IIA: collocation in the zeros of ``P_(s-1) - P_s``, of which the end is one.
+
+    ``A V = C`` makes it exact for all powers below s, ``V_ij = c_i^(j-1)``, ``C_ij = c_i^j / j``.
+    The embedded method has the slope at the start as a further stage, with 1 over the real
+    eigenvalue of ``A^-1`` as its weight, and is of order s.
+    """
+    zeros = np.polynomial.legendre.legroots([0.0] * (stages - 1) + [1.0, -1.0])
+    c: Array = np.append(0.5 + 0.5 * np.sort(zeros)[:-1], 1.0)
+    orders = np.arange(1, stages + 1)
+    powers = c[:, None] ** (orders - 1)
+    a = np.asarray(np.linalg.solve(powers.T, (c[:, None] ** orders / orders).T).T, dtype=np.float64)
+    rates = np.linalg.eigvals(a)
+    at_start = float(rates[np.argmin(np.abs(rates.imag))].real)
+    missed = np.asarray(-at_start * np.linalg.solve(powers.T, np.eye(stages)[0]), dtype=np.float64)
+    name, order = f"radau{2 * stages - 1}", 2 * stages - 1
+    return Tableau(name, a, a[-1].copy(), (missed,), order, stages)
+
+
+_MADE: dict[str, Callable[[], Tableau]] = {
+    "dop853": _dop853,
+    "radau5": partial(_radau, 3),
+    "radau9": partial(_radau, 5),
+}
+
+METHODS: tuple[str, ...] = (*_KNOWN, *_MADE)
 """Names of all methods."""
 
 
 def get_tableau(name: str) -> Tableau:
     """The tableau of a method, by its name in `METHODS`."""
     if name not in _KNOWN and name in METHODS:
-        _KNOWN[name] = _dop853()
+        _KNOWN[name] = _MADE[name]()
     return _KNOWN[name]

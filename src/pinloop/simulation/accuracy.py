@@ -35,11 +35,13 @@ class Accuracy:
         method: integrator with its tolerances or step.
         steps: number of steps taken.
         drift: residual that projections let be: rad, characteristic lengths, also per second.
+        switched: from when on steps were implicit, and what is stiff; empty if they were not.
     """
 
     method: MuntheKaas
     steps: int
     drift: float = 0.0
+    switched: str = ""
 
 
 @dataclass(frozen=True, eq=False)

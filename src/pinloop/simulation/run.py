@@ -14,19 +14,18 @@ from numpy.typing import NDArray
 from ..constraints.closure import Constraints
 from ..dynamics.independence import INFINITE
 from ..dynamics.stiffness import (
-    MANY,
-    crawl_message,
-    decay_at,
+    crawl_warning,
     is_too_stiff,
     limit_message,
+    stiff_motion,
     stiffest_damping,
+    switch_note,
 )
 from ..errors import NotFinite, PinloopError, PinloopWarning, SimulationFailed
 from ..integrate import (
     Ahead,
     Change,
     Chatter,
-    Decay,
     Flow,
     Guard,
     Guards,
@@ -56,8 +55,6 @@ Array = NDArray[np.float64]
 
 _WATCHED = 8
 """Loops stay torn once they are: it is enough to look at every eighth step, and at the end."""
-_LOOK = 500
-"""So often, in steps, it is asked whether a run crawls."""
 _CHATTER = 100
 """So many events within a millionth of the run are chatter."""
 _MODES = 8
@@ -141,7 +138,7 @@ class Run:
         self._unit = np.where(robot.is_translation, robot.length, 1.0)
         self._group = RobotManifold(robot)
         self._stepper = Stepper(method, self._unit)
-        self._exact_damping, self._warned = bool(method.exact_damping), False
+        self._stiff, self._switched = "", ""  # what is said where it is found
         self._projected = self._steps = 0
         self._modes: list[Mode] = []
         self._transitions: list[Transition] = []
@@ -158,7 +155,6 @@ class Run:
         chatter = Chatter(CHATTER * (self.until - self.start), _CHATTER, _chatter)
         integrator = HybridIntegrator(self, self._stepper, (self.start, self.until), chatter)
         try:
-            self._look_for_stiffness(self.start, q, v, self.method.step or 0.0, stacklevel=5)
             end = integrator.run(integrator.begin(q, v, begun))
             self._watch_loops(end.q)
         except KeyboardInterrupt:
@@ -191,9 +187,6 @@ class Run:
 
     def ahead(self, state: State) -> Ahead:
         """See `HybridSystem`."""
-        controlled, left = self.method.step is None, self.until - state.t
-        if controlled and self._steps % _LOOK == _LOOK - 1 and left > MANY * state.h:
-            self._look_for_stiffness(state.t, state.q, state.v, state.h, stacklevel=8)
         if not self.events.timed:
             return _NOTHING_AHEAD
         passed = _just_after(state.passed)
@@ -315,9 +308,11 @@ class Run:
         self._limits.look(step)
         branch = state.memory.branch
         inside = partial(_inside, branch or self._flow, step)
-        # The motion on a branch is not known any more once the run is over.
-        inner = step.bends if branch else None
+        # The motion on a branch is not known any more once the run is over, nor are stages.
+        inner = step.bends if branch or step.follows is None else None
         self.recording.add(t, q, v, a, number, step.psi, inside, inner)
+        if state.memory.stiff is not None and not self._stiff:
+            self._tell_of_stiffness(state, step.t1 - step.t0)
         self._report(t)
 
     # -- modes ------------------------------------------------------------------------------
@@ -341,7 +336,6 @@ class Run:
             None if self._projector is None else partial(getattr, self._projector, "regularity"),
             None if self._projector is None else self._on_branch,
             None if self._projector is None else self._loss,
-            self._decay if self._exact_damping else None,
             fine=True,
         )
         if mode not in self._modes:
@@ -376,32 +370,20 @@ class Run:
 
     # -- steps ------------------------------------------------------------------------------
 
-    def _look_for_stiffness(
-        self, t: float, q: Array, v: Array, h: float, *, stacklevel: int
-    ) -> None:
-        """Take damping exactly into the steps where without it they fail, or the run crawls.
-
-        Warn, once, where the method cannot.
-        """
-        method = self.method
-        if self._exact_damping or self._warned:
+    def _tell_of_stiffness(self, state: State, h: float) -> None:
+        """Say, once, what is so stiff that implicit steps have taken over, or should have."""
+        t, q, v, *_ = state
+        assert state.memory.stiff is not None
+        damping = stiffest_damping(self.equations, t, q, v)
+        motion = stiff_motion(self.system.robot, state.memory.stiff, damping)
+        if self.method.when_stiff == "switch":
+            self._stiff = self._switched = (
+                f"from t = {t:.6g} s on {switch_note(motion, self.method)}"
+            )
             return
-        stiffest = stiffest_damping(self.equations, t, q, v)
-        if stiffest is None:
-            return
-        message = crawl_message(stiffest, method, self.until - t, h)
-        if method.exact_damping is None and method.tableau.goes_ahead:
-            if message or (method.step is not None and is_too_stiff(stiffest, method)):
-                self._exact_damping = True
-                self._flow = replace(self._flow, decay=self._decay)
-        elif message:
-            self._warned = True
-            text = f"robot '{self.system.robot.name}' at t = {t:.6g} s: {message}"
-            warnings.warn(text, PinloopWarning, stacklevel=stacklevel)
-
-    def _decay(self, t: float, q: Array, v: Array) -> Decay:
-        """How velocities die away in the current mode."""
-        return decay_at(self.equations, t, q, v)
+        self._stiff = crawl_warning(motion, self.method, self.until - t, h)
+        text = f"robot '{self.system.robot.name}' at t = {t:.6g} s: {self._stiff}"
+        warnings.warn(text, PinloopWarning, stacklevel=8)
 
     def _checked(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration with what only fixed steps need."""
@@ -462,7 +444,6 @@ class Run:
     # -- what is left of it -----------------------------------------------------------------
 
     def _trajectory(self, message: str) -> Trajectory:
-        method = replace(self.method, exact_damping=True) if self._exact_damping else self.method
         return Trajectory(
             robot=self.system.robot,
             **self.recording.states()._asdict(),
@@ -473,7 +454,7 @@ class Run:
             events=tuple(self._log),
             evaluations=self._stepper.evaluations,
             rejected=self._stepper.rejected,
-            accuracy=Accuracy(method, self._steps, self._slack),
+            accuracy=Accuracy(self.method, self._steps, self._slack, self._switched),
             limits_passed=self._limits.passed,
         )
 
@@ -492,7 +473,7 @@ class Run:
             return ""
         stiffest = stiffest_damping(self.equations, *self._last)
         if stiffest is not None and is_too_stiff(stiffest, self.method):
-            return f". {limit_message(stiffest, self.method)}; {stiffest.way_out}"
+            return f". {limit_message(stiffest, self.method)}"
         a = np.abs(self.equations.acceleration(*self._last) / self._unit)
         robot = self.system.robot
         fastest = max(robot.joints, key=lambda name: float(a[robot.coordinates(name).v].max()))

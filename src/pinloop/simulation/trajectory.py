@@ -131,7 +131,9 @@ class Trajectory:
         )
 
     def __str__(self) -> str:
-        return "\n".join([repr(self), *(f"warning: {text}" for text in self.warnings)])
+        switched = self.accuracy.switched if self.accuracy else ""
+        notes = [f"note: {switched}"] if switched else []
+        return "\n".join([repr(self), *notes, *(f"warning: {text}" for text in self.warnings)])
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

@@ -24,7 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 from ...boundary.arguments import checked, public, require_kind
 from ...boundary.marks import As, Name, NotNegative, Vector3
 from ...dynamics import EquationsOfMotion
-from ...dynamics.stiffness import IN_BRAKES
 from ...errors import BadValue
 from ...model.description import Joint, constant
 from ...model.mechanism import Mechanism, build
@@ -37,6 +36,7 @@ from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import JointBrake
 
 Array = NDArray[np.float64]
+_DAMPING = "viscous friction", "short circuit"
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ class Drivetrain:
         """What damps the joints linearly, by name, shape (nv, nv)."""
         parts = self._viscous, self._short * sliding.shorted
         return {
-            name: np.diag(part) for name, part in zip(IN_BRAKES, parts, strict=True) if part.any()
+            name: np.diag(part) for name, part in zip(_DAMPING, parts, strict=True) if part.any()
         }
 
     def drive(self, sliding: Sliding) -> Array:

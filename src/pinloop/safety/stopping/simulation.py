@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...boundary.arguments import checked, public
 from ...boundary.marks import NotNegative
 from ...dynamics import EquationsOfMotion
-from ...dynamics.stiffness import MANY, crawl_message
+from ...dynamics.stiffness import crawl_warning, stiff_motion, switch_note
 from ...errors import PinloopError, PinloopWarning
 from ...integrate import (
     TURN,
@@ -67,9 +67,6 @@ from .teeth import Teeth, impact
 
 Array = NDArray[np.float64]
 State = HybridState[Phase]
-
-_LOOK = 500
-"""So often, in states, it is asked whether a stop crawls."""
 
 
 @public
@@ -153,7 +150,7 @@ class StopSimulation:
         self.teeth = Teeth(train, ends)
         self._touching: list[str] | None = None  # end stops that joints run into from the start on
         self.stands_since: float | None = None
-        self.crawls = ""  # what damping makes steps so short, if any
+        self._stiff = False  # whether it was said that the motion is
         self.tiny = 0.0
         self.simple = train.single
         self._trial, self._over, self._at_rest = trial, False, False
@@ -201,7 +198,6 @@ class StopSimulation:
         end = min([instant for instant in self.clock.breaks if instant > t], default=np.inf)
         if self._rests(v, a):
             return Ahead(end, rests=True)
-        self._look_for_stiffness(state)
         self.equations.forget()
         longest = self.train.longest_step(v, a)
         if self._trial is not None and t >= self.clock.brake_times.command:
@@ -268,6 +264,7 @@ class StopSimulation:
         self.last = state
         if step is not None:
             self._look_for_motion(step)
+            self._tell_of_stiffness(state, step.t1 - step.t0)
             self._over = self._trial is not None and self._trial.enough(step)
 
     # -- steps ------------------------------------------------------------------------------
@@ -495,24 +492,19 @@ class StopSimulation:
         still = all(abs(x) <= self.tiny for x in v.tolist())
         return still and all(abs(x) <= HELD_ACCELERATION for x in a.tolist())
 
-    def _look_for_stiffness(self, state: State) -> None:
-        """Take damping exactly into the steps where the stop crawls; else warn, once."""
-        (t, q, v), left = state[:3], self._until - state.t
-        if (
-            self.crawls
-            or self._flow.decay is not None
-            or left < MANY * state.h
-            or len(self.solved) % _LOOK != _LOOK - 1
-        ):
+    def _tell_of_stiffness(self, state: State, h: float) -> None:
+        """Say, once, what is so stiff that implicit steps have taken over, or should have."""
+        (t, q, v), method, slopes = state[:3], self.stepper.method, state.memory.stiff
+        if self._stiff or slopes is None:
             return
-        damping = self.equations.stiffest_damping(t, q, v)
-        message = damping and crawl_message(damping, self.stepper.method, left, state.h)
-        method = self.stepper.method
-        if message and method.exact_damping is None and method.tableau.goes_ahead:
-            self._flow = replace(self._flow, decay=self.equations.decay)
-        elif message:
-            self.crawls = f"robot '{self.robot.name}' at t = {t:.6g} s: {message}"
-            warnings.warn(self.crawls, PinloopWarning, stacklevel=8)
+        self._stiff = True
+        motion = stiff_motion(self.robot, slopes, self.equations.stiffest_damping(t, q, v))
+        if method.when_stiff == "switch":
+            self.log.append((t, switch_note(motion, method)))
+            return
+        text = crawl_warning(motion, method, self._until - t, h)
+        message = f"robot '{self.robot.name}' at t = {t:.6g} s: {text}"
+        warnings.warn(message, PinloopWarning, stacklevel=8)
 
     def _look_for_motion(self, step: Step) -> None:
         """What moved in a step has not stood since before, though it may stand at both ends."""

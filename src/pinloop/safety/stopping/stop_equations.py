@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from ...dynamics import EquationsOfMotion
 from ...dynamics.forces import BoundForce, Force
 from ...dynamics.stick_slip import RELEASE, share_evenly, weight_of
-from ...dynamics.stiffness import StiffDamping, decay_of, fastest_decay, limit_message, longest_step
-from ...integrate import Decay, MuntheKaas, StepFailed
+from ...dynamics.stiffness import StiffDamping, fastest_decay, limit_message, longest_step
+from ...integrate import MuntheKaas, StepFailed
 from ...linalg.saddle import Saddle, solve_mass
 from ...model.mechanism import Mechanism
 from ...simulation.passages import Passage, State
@@ -250,11 +250,6 @@ class StopEquations:
             return None
         return fastest_decay(self.equations.robot, *self._inertia(t, q, v), parts)
 
-    def decay(self, t: float, q: Array, v: Array) -> Decay:
-        """How velocities of what is not pinned die away by viscous friction and shorted motors."""
-        parts = self.train.dampings(self.phase.sliding)
-        return decay_of(*self._inertia(t, q, v), parts, self._free)
-
     def _inertia(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """Mass matrix with the rotors behind gears, and rows that hold loops and what is pinned."""
         M, _, J, _, _ = self.system(t, q, v)
@@ -425,8 +420,7 @@ def explained(
     damping = equations.stiffest_damping(*last)
     if damping is None or longest_step(damping, method) > INSTANT / CHATTER:
         return failure
-    text = f"{failure}. {limit_message(damping, method)}; {damping.way_out}"
-    return StepFailed(text, failure.reason)
+    return StepFailed(f"{failure}. {limit_message(damping, method)}", failure.reason)
 
 
 def _at_singular_pose(failure: StepFailed, equations: StopEquations) -> StepFailed:
