@@ -255,6 +255,16 @@ def test_fingers_with_the_damping_and_friction_of_public_hands(seed: int) -> Non
         assert np.abs(f[loose]).max(initial=0.0) < 1e-6
 
 
+def test_a_spring_too_stiff_to_move_follows_its_load() -> None:
+    """``q = load / stiffness`` without inertia; what is stiff is said with the run."""
+    load = pl.Torque("joint", lambda t: np.sin(3.0 * t))
+    forces = [pl.forces.JointSpring("joint", 1e7), pl.forces.JointDamping({"joint": 4e3}), load]
+    run = pl.simulate(hinge(), np.zeros(1), np.zeros(1), until=2.0, forces=forces)
+    assert run.q[-1, 0] == pytest.approx(np.sin(6.0) / 1e7, abs=2e-9)
+    assert "note: from t = " in str(run) and "'joint damping' of joint 'joint'" in str(run)
+    assert len(run.t) < 400
+
+
 def test_locked_joints_stay_where_they_are() -> None:
     machine = robot("six-axis-arm")
     first, *others = machine.joints

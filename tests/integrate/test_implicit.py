@@ -1,0 +1,90 @@
+"""Tests of implicit steps: stiff equations against SciPy's Radau and closed forms.
+
+Oracles: `scipy.integrate.solve_ivp`, exact solutions, and eigenvalues written down by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from pinloop.integrate import ImplicitSteps, Iterated, MuntheKaas, StepControl, get_tableau
+from pinloop.integrate.implicit import Slopes, difference_slopes, outgrown
+
+from ..screw_tables import Array
+from .groups_by_hand import Space
+
+NAMES = ["radau5", "radau9"]
+
+
+def solved(
+    name: str, f: Callable[[float, Array, Array], Array], q: float, v: float, until: float
+) -> tuple[float, float, int]:
+    """State at the end, with tolerances of 1e-8, and the number of steps."""
+    method, unit = MuntheKaas(name), np.ones(1)
+    steps, control = ImplicitSteps(method, unit), StepControl(method, unit)
+    state = np.array([q]), np.array([v]), f(0.0, np.array([q]), np.array([v]))
+    t, h, before, known, count = 0.0, 1e-4, StepControl.FIRST_ERROR, Iterated(), 0
+    while t < until:
+        h = min(h, until - t)
+        attempt, iterated = steps.attempt(Space(), f, t, h, state, known)
+        error = np.nan if attempt is None else control.error(attempt.errors, state[1], attempt.v)
+        if attempt is None or attempt.a is None or not error <= 1.0:
+            known, h = iterated if attempt is None else known, h * control.shrink(error)
+            continue
+        t, known, count = t + h, iterated, count + 1
+        state = attempt.q, attempt.v, attempt.a
+        factor, before = control.grow(error, before)
+        h *= factor
+    return float(state[0][0]), float(state[1][0]), count
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_van_der_pol(name: str) -> None:
+    reference = solve_ivp(
+        lambda t, y: [y[1], 100.0 * (1 - y[0] ** 2) * y[1] - y[0]],
+        (0.0, 100.0), [2.0, 0.0], method="Radau", rtol=1e-11, atol=1e-12,
+    )  # fmt: skip
+    q, v, count = solved(name, lambda t, q, v: 100.0 * (1 - q**2) * v - q, 2.0, 0.0, 100.0)
+    assert q == pytest.approx(reference.y[0, -1], abs=1e-6)
+    assert v == pytest.approx(reference.y[1, -1], abs=1e-6)
+    assert count < {"radau5": 1500, "radau9": 300}[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("rate", [1e2, 1e5, 1e9])
+def test_what_is_driven_slowly_takes_long_steps(name: str, rate: float) -> None:
+    """``v' = cos t - rate (v - sin t)`` (Prothero, Robinson): ``v = sin t``, ``q = 1 - cos t``."""
+    q, v, count = solved(name, lambda t, q, v: np.cos(t) - rate * (v - np.sin(t)), 0.0, 0.0, 3.0)
+    assert (q, v) == pytest.approx((1 - np.cos(3.0), np.sin(3.0)), abs=2e-7)
+    assert count < 500
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_steep_friction_reverses(name: str) -> None:
+    reference = solve_ivp(
+        lambda t, y: [y[1], -5 * np.tanh(y[1] / 1e-3) + 6 * np.sin(3 * t)],
+        (0.0, 4.0), [0.0, 1.0], method="LSODA", rtol=1e-11, atol=1e-12,
+    )  # fmt: skip
+    q, v, _ = solved(
+        name, lambda t, q, v: -5 * np.tanh(v / 1e-3) + 6 * np.sin(3 * t), 0.0, 1.0, 4.0
+    )
+    assert (q, v) == pytest.approx(reference.y[:, -1], abs=1e-6)
+
+
+def test_slopes_are_those_of_the_acceleration() -> None:
+    P, D = np.array([[-3.0, 1.0], [0.5, -2.0]]), np.array([[-1.0, 0.2], [0.0, -4.0]])
+    state = np.array([0.3, -0.2]), np.array([1.0, 0.5]), np.zeros(2)
+    slopes = difference_slopes(Space(), lambda t, q, v: P @ q + D @ v, 0.0, state, np.ones(2))
+    np.testing.assert_allclose(slopes.by_position, P, atol=1e-6)
+    np.testing.assert_allclose(slopes.by_velocity, D, atol=1e-6)
+
+
+@pytest.mark.parametrize(("rate", "stiff"), [(3.2, False), (3.4, True), (-100.0, False)])
+def test_what_explicit_steps_let_grow_is_stiff(rate: float, stiff: bool) -> None:
+    """dopri5 is stable up to 3.307; what grows by itself is no stiffness."""
+    slopes = Slopes(np.zeros((1, 1)), np.zeros((1, 1)), np.array([[-rate]]))
+    assert outgrown(get_tableau("dopri5"), 1.0, slopes) == stiff
