@@ -340,6 +340,23 @@ def test_a_loop_comes_loose_at_its_instant(way: int) -> None:
     assert np.sign(run(t + 1e-3).v[machine.coordinates("crank").v.start]) == way
 
 
+@pytest.mark.parametrize(
+    ("name", "joint"), [("four-bar", "rocker"), ("rssr", "crank"), ("slider-crank", "slide")]
+)
+def test_a_load_that_hardly_grows_does_not_chatter(name: str, joint: str) -> None:
+    """It passes its bound by rounding for a long time, with accelerations below their own."""
+    machine = robot(name)
+    q, _ = moving(machine, 1)
+    equations = pl.EquationsOfMotion(machine, locks=[joint])
+    hold = equations.motion(0.0, q, np.zeros(machine.nv))
+    load = -float(hold.multipliers[equations.rows.labels.index(f"lock:{joint}")])
+    f, rate = abs(load) + 1.0, 1e-9
+    push = pl.forces.Torque(joint, lambda t: f - load + rate * (t - 0.5))
+    run = pl.simulate(machine, q, until=1.0, forces=[push, dry(**{joint: f})])
+    assert [what for _, what in run.slips] == [f"{joint} slides"]
+    assert run.v[-1, machine.coordinates(joint).v.start] > 0.0
+
+
 def test_saved_runs_say_what_stuck(tmp_path: Path) -> None:
     machine = carriages(1.0, 2.0)
     run = pl.simulate(machine, [0, 0], [1.0, 0.5], until=2.0, forces=[dry(a=2.0, b=0.1)])
