@@ -210,7 +210,9 @@ def _losses(
         none = np.zeros((robot.nv, robot.nv))
         return sum(((J.T * slope) @ J for J, _, slope in acting(v, data)), none)
 
-    return _Applied(force, robot, f"joint {kind}", torque, damping=damping)
+    bound = _Applied(force, robot, f"joint {kind}", torque, damping=damping)
+    bound.needs_kinematics = any(motion is not None and motion.closes_loop for motion, _ in parts)
+    return bound
 
 
 @public
