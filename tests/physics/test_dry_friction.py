@@ -8,11 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import pinloop as pl
 from pinloop.model.mechanism import build
 from pinloop.simulation.modes import AxisFriction
 
+from .. import screw_tables as tables
+from ..mechanisms import gear_pair
 from ..safety.stopping.robots_to_stop import (
     G,
     brakes,
@@ -240,6 +243,21 @@ def test_redundant_friction_holds_together() -> None:
         forces = [dry(**dict.fromkeys(machine.joints, factor * share))]
         run = pl.simulate(machine, q, until=0.05, forces=forces)
         assert bool(run.v.any()) == moves
+
+
+@pytest.mark.parametrize("ratio", [-0.25, -1e-3])
+def test_a_gear_gives_in_in_one_step_to_its_instant(ratio: float) -> None:
+    """Pinion and wheel share the load, whose rounding is far larger at one than at the other."""
+    table = gear_pair()
+    table["couplings"][0] |= {"ratio": ratio, "offset": 0.0}
+    machine = tables.build(table)
+    push = pl.forces.Torque("pinion", lambda t: 3.0 * t + 2.0 * t**3)
+    friction = dry(pinion=1.0, wheel=0.5 / abs(ratio))
+    run = pl.simulate(machine, [0.0, 0.0], until=1.0, forces=[push, friction])
+    due = brentq(lambda t: 3.0 * t + 2.0 * t**3 - 1.5, 0.0, 1.0)
+    assert sorted(what for _, what in run.slips) == ["pinion slides", "wheel slides"]
+    assert [t for t, _ in run.slips] == pytest.approx([due, due], abs=1e-9)
+    assert not ((due - 1e-2 < run.t) & (run.t < due - 1e-8)).any()
 
 
 # -- besides locks, end stops, other runs -------------------------------------------------------

@@ -422,7 +422,8 @@ class _Holding:
         beyond = np.abs(self.torque(t, q, v)) - self.limit - self.slack
         if self.fits is None or beyond.max() <= 0.0:
             return np.asarray(beyond)
-        return -self.slack if self.fits(t, q, v) else self.slack
+        # As large on both sides, or the step to where it jumps would seem to be better elsewhere.
+        return np.full(len(beyond), (-1 if self.fits(t, q, v) else 1) * self.slack.max())
 
     def in_reach(self, step: Step) -> bool:
         """Whether something may come loose in a step, from what is seen at three places of it."""
