@@ -46,6 +46,20 @@ def test_swings_through_many_flat_poses_keep_their_energy(angle: float, rate: fl
     np.testing.assert_allclose(stop.run.q[-1], run.q[-1], atol=1e-5)
 
 
+@pytest.mark.parametrize("category", [0, 1, 2])
+@pytest.mark.parametrize("angle", [-7e-5, 1e-3])
+def test_what_is_at_rest_beside_a_flat_pose_is_held_there(angle: float, category: int) -> None:
+    """No branch is to be followed before it is decided what moves at all."""
+    machine = robot("spherical_fourbar")
+    q = pl.assemble(machine, {"joint_1": angle})
+    stop = pl.stop(machine, q, np.zeros(3), brakes=pl.Brakes.template(machine), category=category)
+    assert stop.outcome == "stopped" and np.abs(stop.run.v[-1]).max() < 1e-12
+    if category:  # drives hold it until its brake does
+        np.testing.assert_allclose(stop.run.q[-1], q, atol=1e-12)
+    else:  # without power it falls until its brake comes
+        assert stop.ledger.potential_drop > 0 and stop.ledger.relative_error < 1e-6
+
+
 @pytest.mark.parametrize("category", [0, 1])
 def test_drives_that_go_on_into_a_dead_point_are_named(category: int, tmp_path: Path) -> None:
     """The rocker is to go on beyond its farthest place, where crank and coupler are in line."""

@@ -299,7 +299,8 @@ class StopSimulation:
             return
         projector.lock(np.zeros(self.robot.nv, dtype=bool))
         projector.look(t, q)
-        if projector.regularity < Regularity.NEAR:
+        # Of what is at rest loads tell the branch, once it is decided what holds it.
+        if projector.regularity < Regularity.NEAR and (v.any() or self.phases):
             with suppress(NoBranch):
                 self._on_branch(t, q, v)
 
@@ -312,9 +313,8 @@ class StopSimulation:
 
     def _require_kept(self, t: float, q: Array, before: Array, v: Array) -> None:
         """Raise if the rows take speed where a phase begins, in which nothing but rounding does."""
-        if self.projector is None or self.equations.passage:
-            return
-        if max(map(abs, (v - before).tolist())) <= self.tiny:
+        is_shifted = max(map(abs, (v - before).tolist())) > self.tiny
+        if self.projector is None or self.equations.passage or not is_shifted:
             return
         tolerance = np.full(len(v), self.tiny)
         loss = speed_loss(self.equations.equations, t, q, VelocityShift(v, before, v, tolerance))
