@@ -14,14 +14,13 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.arguments import flat_numbers, public, require_kind, require_whole
+from ..boundary.marks import Array
 from ..errors import BadValue, InconsistentVelocity, LoopNotClosed, PinloopWarning
 from ..model.mechanism import Mechanism, require_robot
 from ..tolerances import CLOSED, COINCIDENT, CONSISTENT, CONTRADICTION, LEAST_SQUARES
 from ..units import length_scale
 from .rounding import describe_remedy
 from .search import Problem, approach, is_at_limit, outside_limits, search, velocity_mask
-
-Array = NDArray[np.float64]
 
 _RESTARTS = 40
 _LISTED = 4

@@ -12,13 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..model.mechanism import Mechanism
 from ..tolerances import CLOSED
 from .search import Problem, descend, null_space, search, velocity_mask
-
-Array = NDArray[np.float64]
 
 _REACHES = (0.5, 0.1, 0.02)
 """Lengths of random motions, radians and characteristic lengths."""

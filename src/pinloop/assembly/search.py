@@ -16,6 +16,7 @@ import pinocchio as pin
 import scipy
 from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..model.mechanism import Mechanism
 from ..tolerances import (
@@ -27,8 +28,6 @@ from ..tolerances import (
     SCALED_NOISE,
     SCALED_RANK,
 )
-
-Array = NDArray[np.float64]
 
 _TALL = 10
 """Rows per column from which on a step is solved in columns, which leaves no zero an exact one."""

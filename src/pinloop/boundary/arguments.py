@@ -23,13 +23,12 @@ from numbers import Real
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..errors import BadValue, PinloopError, shown
 from ..tolerances import NO_DIRECTION
-from .marks import Per, Range, parted
+from .marks import Array, Per, Range, parted
 
-Array = NDArray[np.float64]
 Thing = TypeVar("Thing", bound=Callable[..., Any])
 Value = TypeVar("Value")
 

@@ -1,4 +1,4 @@
-"""Marks of annotations: what the values of a dataclass's fields may be in files, beside their type.
+"""Types of annotations, and marks of what the values of a dataclass's fields may be in files.
 
 `Annotated[float, Range(above=0), "its length [m]"]`. `schema` reads files by them.
 """
@@ -159,9 +159,13 @@ class Per:
         return None if np.isfinite(value).all() else "is not finite"
 
 
-Configuration = Annotated[NDArray[np.float64], Per(lambda owner: owner.robot.nq)]
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+"""Arrays of numbers, of places, and of yes and no."""
+Configuration = Annotated[Array, Per(lambda owner: owner.robot.nq)]
 """A number per configuration coordinate of the robot."""
-Velocity = Annotated[NDArray[np.float64], Per(lambda owner: owner.robot.nv)]
+Velocity = Annotated[Array, Per(lambda owner: owner.robot.nv)]
 """A number per velocity coordinate of the robot."""
 
 

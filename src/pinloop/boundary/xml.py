@@ -14,12 +14,10 @@ from xml.parsers import expat
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ..errors import LoadError, UnknownName, listed
 from ..tolerances import NO_DIRECTION
-
-Array = NDArray[np.float64]
+from .marks import Array
 
 LARGEST = 256 * 2**20
 """Bytes of a robot file."""

@@ -13,10 +13,10 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ..assembly.search import is_outside
 from ..boundary.json import json_schema_of
+from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..errors import LoopNotClosed, printable
 from ..model.mechanism import Mechanism
@@ -25,8 +25,6 @@ from ..regularization.regularize import branch_signs
 from ..tables.number_format import SLIDING, joint_value, number, shown_coordinate, units_of
 from ..tables.report import Block, Cell, KeyValues, Notes, Report, Table
 from ..tolerances import STILL
-
-Array = NDArray[np.float64]
 
 _SIGNS = {1: "+", -1: "-", 0: "0 (singular)"}
 

@@ -13,15 +13,14 @@ from typing import TypeAlias
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..boundary.arguments import flat_numbers, public
+from ..boundary.marks import Array
 from ..model.description import Coupling
 from ..model.mechanism import Mechanism
 from ..model.pairs import MotionGroup, Spherical
 from ..model.tree import LoopJoint, TreeKinematics
-
-Array = NDArray[np.float64]
 
 Placed: TypeAlias = pin.Data | TreeKinematics
 """Frame placements and joint Jacobians at a configuration."""

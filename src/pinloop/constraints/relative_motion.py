@@ -14,13 +14,12 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.arguments import flat_numbers
+from ..boundary.marks import Array
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..model.pairs import MotionGroup
 from ..model.tree import LoopJoint, coordinate_names
 from ..tolerances import COINCIDENT
-
-Array = NDArray[np.float64]
 
 Place = str | tuple[str, ArrayLike]
 """A body or frame, for its origin, or that and a point in its axes [m], shape (3,)."""

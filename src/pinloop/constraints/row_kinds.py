@@ -11,16 +11,15 @@ from numbers import Real
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..boundary.arguments import checked, public, unit_vector
+from ..boundary.marks import Array
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..tolerances import DIFFERENCE_STEP, NO_DIRECTION
 from .relative_motion import JointMotion
 from .rows import BoundRow, Row, Terms
-
-Array = NDArray[np.float64]
 
 
 @public

@@ -15,16 +15,15 @@ from typing import Literal
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ..boundary.arguments import public
+from ..boundary.marks import Array
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..model.tree import coordinate_names
 from .closure import Constraints
 from .relative_motion import JointMotion
 
-Array = NDArray[np.float64]
 Terms = tuple[Array, Array, Array]
 """``J``, shape (k, nv); ``b`` and ``gamma``, shape (k,): ``J v = b`` and ``J a + gamma = 0``."""
 

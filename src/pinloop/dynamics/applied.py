@@ -8,14 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..constraints.relative_motion import JointMotion
 from ..errors import BadValue, PinloopError
 from ..model.mechanism import Mechanism
 from .forces import BoundForce, Force, JointFriction
-
-Array = NDArray[np.float64]
 
 
 class AppliedForces:

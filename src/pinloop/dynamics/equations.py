@@ -16,7 +16,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..boundary.arguments import flat_numbers, public
-from ..boundary.marks import Configuration, Velocity
+from ..boundary.marks import Array, Configuration, Velocity
 from ..constraints.closure import Constraints
 from ..constraints.rows import Locked, Row, RowSet
 from ..errors import BadValue, PinloopError
@@ -46,7 +46,6 @@ from .pinocchio_solver import (
     standing,
 )
 
-Array = NDArray[np.float64]
 System = tuple[Array, Array, Array, Array, int | None]
 """See `EquationsOfMotion.system`."""
 

@@ -14,9 +14,10 @@ from typing import Literal
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..boundary.arguments import checked, flat_numbers, public
+from ..boundary.marks import Array
 from ..constraints.relative_motion import BodyPoint, JointMotion, Place, PointDistance
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
@@ -35,7 +36,6 @@ __all__ = [
     "TorqueFunction",
 ]
 
-Array = NDArray[np.float64]
 Signal = float | Callable[[float], float]
 """A number, or a function of time."""
 Coordinate = Callable[[Array, pin.Data], tuple[float, Array]]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..boundary.arguments import public
+from ..boundary.marks import Array
 from ..constraints.rows import RowSet
 from ..errors import SingularMass
 from ..linalg.saddle import Saddle, factor_mass
@@ -32,8 +33,6 @@ __all__ = [
     "StateFormulation",
     "Voronets",
 ]
-
-Array = NDArray[np.float64]
 
 
 class MatrixFormulation(ABC):

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from ..assembly.continuation import nearby_assembly
 from ..boundary.arguments import public
+from ..boundary.marks import Array
 from ..errors import NotFinite
 from ..linalg.dense import lapack
 from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
 from ..tolerances import LAST_BITS, RANK, THIN_BODY
-
-Array = NDArray[np.float64]
 
 INFINITE = 1e100
 """Coordinate or velocity that no robot has, of which products overflow."""

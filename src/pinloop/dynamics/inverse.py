@@ -12,10 +12,11 @@ from functools import partial
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..assembly.search import null_space
 from ..boundary.arguments import flat_numbers, public
+from ..boundary.marks import Array
 from ..constraints.rows import Row, RowSet
 from ..errors import BadValue, InconsistentVelocity
 from ..model.mechanism import Mechanism
@@ -23,8 +24,6 @@ from ..regularization.sampled_redundancy import renew_rows
 from ..tolerances import CONSISTENT, HOLONOMIC, LEAST_SQUARES, RANK, SLOPE_STEP
 from .equations import EquationsOfMotion
 from .forces import Force
-
-Array = NDArray[np.float64]
 
 
 @public

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..assembly.continuation import nearby_assembly
 from ..assembly.search import Problem, search
+from ..boundary.marks import Array
 from ..constraints.rows import Locked, RowSet
 from ..errors import NotFinite, PinloopError, SingularMass
 from ..linalg.saddle import Saddle, factor_mass, from_upper, solve_mass
@@ -31,8 +32,6 @@ from ..model.pairs import Pair
 from ..model.workspace import WorkSpace, WorkSpaces, remembered
 from ..tolerances import CLOSED, ENTRY_NOISE, HELD_ROW, PIVOT_KEPT, SAME
 from .independence import explained
-
-Array = NDArray[np.float64]
 
 _IMMOVABLE = 1e60
 """Rotor inertia of a locked coordinate. Recursions divide by it: what is left of the coordinate is

@@ -25,11 +25,10 @@ import pinocchio as pin
 import scipy
 from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..errors import PinloopError
 from ..linalg.saddle import Saddle, factor_mass, solve_mass
 from ..tolerances import LAST_BITS, RESPONSE_RANK, STICTION_NOISE, TORQUE_NOISE
-
-Array = NDArray[np.float64]
 
 RELEASE = 2.0
 """What is held comes loose so many times the noise beyond its bound; within one it sticks."""

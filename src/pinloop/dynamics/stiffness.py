@@ -11,14 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..assembly.search import null_space
+from ..boundary.marks import Array
 from ..integrate import WHEN_STIFF, MuntheKaas, Slopes
 from ..model.mechanism import Mechanism
 from .equations import EquationsOfMotion
-
-Array = NDArray[np.float64]
 
 _BY_DAMPING = 2.0
 """Time constants by damping alone up to which, over the least one, damping is what is stiff."""

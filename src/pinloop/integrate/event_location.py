@@ -17,6 +17,7 @@ import scipy
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..tolerances import (
     EVENT_FIT,
     GUARD_BAND,
@@ -28,7 +29,6 @@ from ..tolerances import (
 from .munthe_kaas import Step
 from .polynomials import COARSE, FINE, Bernstein, value_powers
 
-Array = NDArray[np.float64]
 E = TypeVar("E")
 Node = tuple[float, float, float]
 """Part of a step, value of a guard there, and the error of that."""

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..tolerances import SAME, STEP_INSTANT, WHOLE_STEPS
 from .event_location import Crossing, Guard, GuardMemory, Guards
 from .munthe_kaas import Step
 from .stepping import Flow, StepFailed, StepMemory, Stepper
 
-Array = NDArray[np.float64]
 M = TypeVar("M")
 E = TypeVar("E")
 

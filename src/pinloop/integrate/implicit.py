@@ -21,12 +21,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..tolerances import FORWARD_STEP, LAST_BITS, SOLVED_STEP, SPEED_STEP, TINY
 from .munthe_kaas import Attempt, Manifold, MuntheKaas, RightHandSide, StepControl
 from .polynomials import INNER
 from .tableaux import Tableau
 
-Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]
 
 _RESTLESS = 0.1

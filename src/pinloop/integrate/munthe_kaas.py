@@ -14,16 +14,14 @@ from functools import cached_property
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..boundary.arguments import public
-from ..boundary.marks import As, Duration, NotNegative, Positive
+from ..boundary.marks import Array, As, Duration, NotNegative, Positive
 from ..errors import BadValue
 from ..tolerances import INTEGRATION, LEAST_ERROR, LEAST_STEP, SLOPE_STEP
 from .polynomials import INNER, hermite, refined, slope_powers, value_powers
 from .tableaux import METHODS, Tableau, get_tableau
 
-Array = NDArray[np.float64]
 RightHandSide = Callable[[float, Array, Array], Array]
 
 

@@ -12,9 +12,9 @@ from functools import cache
 from math import comb
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from ..boundary.marks import Array
 
 _SEARCHED = np.linspace(-1.0, 1.0, 33)
 """Where extrema are looked for before they are refined."""

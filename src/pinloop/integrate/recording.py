@@ -11,12 +11,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..errors import BadValue
 from ..tolerances import SAME
 from .munthe_kaas import ConfigurationGroup
 from .polynomials import INNER
 
-Array = NDArray[np.float64]
 Inside = Callable[[float], tuple[Array, Array, Array]]
 """Configuration, velocity and acceleration at a time inside a step."""
 

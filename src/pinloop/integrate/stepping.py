@@ -12,8 +12,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..errors import BadValue, NotFinite, PinloopError, SingularMass
 from ..tolerances import PROJECTED_TRIFLE, TIME_SUM, Regularity
 from .implicit import ImplicitSteps, Iterated, Slopes, difference_slopes, outgrown
@@ -27,7 +27,6 @@ from .munthe_kaas import (
     StepControl,
 )
 
-Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]
 """Configuration, velocity, acceleration."""
 Projection = Callable[[float, Array, Array], tuple[Array, Array, bool]]

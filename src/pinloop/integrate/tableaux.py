@@ -15,10 +15,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..errors import BadValue
 from ..tolerances import SAME
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

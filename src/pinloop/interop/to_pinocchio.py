@@ -21,9 +21,9 @@ from typing import Any
 import lazy_loader
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ..boundary.arguments import public
+from ..boundary.marks import Array
 from ..boundary.meshes import read_mesh_file
 from ..errors import BadValue
 from ..model.description import Geometry, Shape
@@ -32,8 +32,6 @@ from ..model.tree import LoopJoint, build_model
 from ..tolerances import SAME
 
 coal = lazy_loader.load("coal")
-
-Array = NDArray[np.float64]
 
 
 @public

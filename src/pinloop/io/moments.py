@@ -17,13 +17,12 @@ import pinocchio as pin
 import scipy
 from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..boundary.meshes import read_mesh_parts
 from ..model.description import Body, Shape
 from ..tolerances import COMPLEX_STEP, LAST_BITS
 
 trimesh = lazy_loader.load("trimesh")
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

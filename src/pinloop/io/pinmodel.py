@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..errors import BadValue, LoadError
 from ..model.description import (
     COORDINATES,
@@ -32,8 +32,6 @@ from ..model.description import (
 from ..model.pairs import PAIR_NAMES, align_z, make_pair, pair_class
 from ..tolerances import COINCIDENT, NO_DIRECTION, ROTATION_DUST, SAME
 from .quantities import square_axes, turn, unlimited
-
-Array = NDArray[np.float64]
 
 _SIMPLE: dict[str, tuple[str, Coordinates]] = {
     str(joint.native().shortname()): (name, coordinates)

@@ -14,8 +14,9 @@ from typing import Any, cast
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..boundary.marks import Array
 from ..boundary.xml import Element, Remarks
 from ..errors import BadValue, UnknownName
 from ..model.description import (
@@ -30,7 +31,6 @@ from ..model.description import (
 from ..model.pairs import align_z, make_pair
 from ..tolerances import NO_DIRECTION
 
-Array = NDArray[np.float64]
 Color = tuple[float, float, float, float]
 
 _UNLIMITED = 1e16

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import yaml
-from numpy.typing import NDArray
 
 from ..boundary.files import as_target, write_text
+from ..boundary.marks import Array
 from ..boundary.values import origin
 from ..boundary.xml import parse_xml
 from ..errors import BadValue, LoadError
@@ -38,8 +38,6 @@ from ..model.pairs import align_z
 from ..tolerances import ROTATION_DUST
 from .loopsfile import FORMAT
 from .quantities import MOMENTS, SIZES, reversed_joint, turn
-
-Array = NDArray[np.float64]
 
 _URDF_TYPES = {"free": "floating"}
 """Pairs that URDF knows under another name."""

@@ -14,9 +14,8 @@ from typing import Annotated, Any
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
-from ..boundary.marks import Check, Direction, Name, NotNegative, Vector3, nonempty
+from ..boundary.marks import Array, Check, Direction, Name, NotNegative, Vector3, nonempty
 from ..boundary.schema import read_data
 from ..boundary.yaml import line_of
 from ..errors import BadValue, LoadError, UnknownName
@@ -39,8 +38,6 @@ from .loopsfile import (
 )
 from .moments import Moments
 from .quantities import axes_rotation, square_axes
-
-Array = NDArray[np.float64]
 
 
 def physical_inertia(rows: Rows) -> None:

@@ -19,11 +19,9 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
+from ..boundary.marks import Array, Indices
 from ..tolerances import LAST_BITS, RANK, ROW_NOISE, TINY
-
-Array = NDArray[np.float64]
 
 _SMALL = 150
 """Columns up to which a dense matrix is factorised faster than a sparse one."""
@@ -160,8 +158,6 @@ def count_independent(
     least = max(tolerance * values[0], floor) if values else 0.0
     return min(sum(value > least for value in values), most)
 
-
-Indices = NDArray[np.intp]
 
 _SURE = 10.0
 """By how much the least singular value must exceed what counts where it is only estimated."""

@@ -21,11 +21,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..errors import BadValue, NotFinite, PinloopError, SingularMass
 from ..tolerances import LIGHT, RANK, ROW_NOISE, SINGULAR_MASS, WELL_CONDITIONED
 from .dense import count_independent, lapack, orthonormal, triangular, triangular_vector
-
-Array = NDArray[np.float64]
 
 
 class Saddle:

@@ -13,13 +13,12 @@ from typing import Literal, get_args
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..boundary.marks import Array
 from ..boundary.values import construct_again
 from ..units import length_scale
 from .pairs import Pair
-
-Array = NDArray[np.float64]
 
 Coordinates = Literal["", "circle", "zyx", "SO3xR3"]
 """Variants of the coordinates of a tree joint, see `Joint`."""

@@ -17,6 +17,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.arguments import flat_numbers, public, require_kind
+from ..boundary.marks import Array
 from ..boundary.values import forward, stored_fields
 from ..errors import BadValue, SingularMass, UnknownName
 from ..tolerances import ROTATION, SAME_PLACE
@@ -35,8 +36,6 @@ from .tree import (
 )
 from .validate import check_cuts, check_description, lacking_mass, warn_of_masses
 from .workspace import Memory, WorkSpaces
-
-Array = NDArray[np.float64]
 
 
 @public

@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..boundary.arguments import public
+from ..boundary.marks import Array
 from ..boundary.values import construct_again
 from ..errors import UnknownName
 from .description import constant
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,15 @@ from typing import Literal, get_args
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..boundary.arguments import flat_numbers
+from ..boundary.marks import Array
 from ..errors import BadValue
 from ..tolerances import CLOSED
 from .description import GROUND, Body, Coordinates, Description, Joint
 from .pairs import make_pair
 from .workspace import create_data
-
-Array = NDArray[np.float64]
 
 Space = Literal["SE3", "SO3xR3", "auto"]
 

@@ -14,6 +14,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.arguments import flat_numbers
+from ..boundary.marks import Array
 from ..errors import BadValue
 from ..linalg.saddle import from_upper
 from ..tolerances import MOTION_SHARE, PURE_TRANSLATION, SINGULAR_MASS
@@ -21,8 +22,6 @@ from .description import GROUND, Body, Description, Joint
 from .graph import FundamentalLoop, SpanningTree, TreeEdge, spanning_tree
 from .pairs import Pair, TreeJoint
 from .workspace import create_data
-
-Array = NDArray[np.float64]
 
 _BIG = float("inf")
 _LARGE = 64

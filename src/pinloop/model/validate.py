@@ -13,8 +13,8 @@ from pathlib import PurePath
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..boundary.values import origin
 from ..boundary.xml import Remarks
 from ..errors import LoadError, listed
@@ -34,7 +34,6 @@ from .graph import SpanningTree
 from .pairs import Pair
 from .tree import motion_of
 
-Array = NDArray[np.float64]
 Place = tuple[str, int] | None
 """File and line of an element, if they are known."""
 

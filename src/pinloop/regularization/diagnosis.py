@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ..assembly.assemble import assemble
 from ..assembly.continuation import moved_away
@@ -25,6 +24,7 @@ from ..assembly.search import (
     velocity_mask,
 )
 from ..boundary.arguments import public, require_whole
+from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..errors import LoopNotClosed, printable
 from ..model.description import Rounding
@@ -32,8 +32,6 @@ from ..model.mechanism import Mechanism, require_robot
 from ..tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
 from ..tolerances import MOTION_SHARE, PLACEHOLDER_MASS, Regularity
 from .regularize import count_rows
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

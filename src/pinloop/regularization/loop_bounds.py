@@ -21,16 +21,14 @@ from itertools import compress, permutations
 import numpy as np
 import pinocchio as pin
 import scipy
-from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..model.graph import Cluster, clusters
 from ..model.mechanism import Mechanism
 from ..model.pairs import Pair
 from ..model.tree import TreeKinematics
 from ..spatial.lie import Algebras, Subspace, identify, span
 from ..tolerances import LAST_BITS, RANK, SELECTION_DUST
-
-Array = NDArray[np.float64]
 
 _ALL_ORDERS = 4
 """Up to so many loops every order is tried; beyond, the loop with the fewest rows comes next."""

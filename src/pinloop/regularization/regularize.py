@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..assembly.assemble import assemble
 from ..boundary.arguments import public
+from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..errors import BadValue, UnknownName
 from ..model.graph import Cluster, with_cuts
@@ -25,8 +26,6 @@ from ..model.tree import LoopJoint
 from ..tolerances import Regularity
 from .loop_bounds import Bound, Reference, process, process_cluster, selection
 from .sampled_redundancy import drop_sampled
-
-Array = NDArray[np.float64]
 
 _COMPARED = 8
 """Loops of the largest cluster in which other cuts are looked at unasked: each takes as long as the

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from ..assembly.continuation import moved_away
 from ..assembly.search import Problem, numerical_rank, singular_values, velocity_mask
 from ..boundary.arguments import public
+from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..errors import BadValue
 from ..model.mechanism import Mechanism, require_robot
 from ..tolerances import ASSEMBLED, PIVOT_TIE, Regularity
 
-Array = NDArray[np.float64]
 Places = tuple[int, ...]
 """Places of held rows among those that motion groups leave, ascending."""
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..assembly.assemble import assemble, consistent_velocity
 from ..assembly.search import outside_limits
 from ..boundary.arguments import public
+from ..boundary.marks import Array
 from ..boundary.schema import Document, label_of
 from ..constraints.relative_motion import Place
 from ..dynamics import ODCA, Augmented, Projected, Voronets
@@ -57,7 +57,6 @@ from .scenario_entries import (
     WhenEntry,
 )
 
-Array = NDArray[np.float64]
 Guard = Callable[[float, Array, Array], float]
 Key = str | int
 

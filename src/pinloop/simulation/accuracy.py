@@ -13,15 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..dynamics import EquationsOfMotion
 from ..integrate import MuntheKaas
 from ..model.mechanism import Mechanism
 from ..tolerances import ENERGY_ROUNDING, SPEED_ROUNDING
 from .analysis import Dense, EnergyBalance
-
-Array = NDArray[np.float64]
 
 _FIXED = 1e-2
 """Part of the energy turned over that runs with fixed steps may miss: their error is not known."""

@@ -10,6 +10,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..boundary.arguments import public
+from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..dynamics import EquationsOfMotion
 from ..errors import BadValue
@@ -17,7 +18,6 @@ from ..integrate import NODES, WEIGHTS
 from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
 
-Array = NDArray[np.float64]
 Dense = Callable[[float], tuple[Array, Array]]
 
 

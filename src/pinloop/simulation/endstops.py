@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..boundary.marks import Array, Mask
 from ..constraints.rows import Locked
 from ..dynamics import EquationsOfMotion
 from ..dynamics.stick_slip import Contacts, solve_stick_slip
@@ -25,9 +26,6 @@ from .friction import DryFriction
 from .limits import JointEnd
 from .modes import ModalSystem, Mode
 from .transitions import Jump, Transition, ranks_of, recorded, warn_if_singular
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 _REBOUNDS = 100
 """So often end stops that are hit together may throw joints at each other before all is lost."""

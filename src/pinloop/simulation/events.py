@@ -11,15 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..boundary.arguments import checked, public
-from ..boundary.marks import Range
+from ..boundary.marks import Array, Range
 from ..constraints.rows import Locked
 from ..errors import BadValue
 from .modes import Mode
 
-Array = NDArray[np.float64]
 Guard = Callable[[float, Array, Array], float]
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..boundary.marks import Array, Mask
 from ..dynamics import EquationsOfMotion
 from ..dynamics.applied import FrictionAxis
 from ..dynamics.stick_slip import (
@@ -35,9 +36,6 @@ from ..linalg.saddle import Saddle, factor_mass, solve_mass
 from ..tolerances import HELD_SHARE, SIGNAL_SPEED
 from .events import BoundEvent, Touch
 from .modes import AxisFriction, ModalSystem, Mode, RobotManifold
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 _NOTHING = 1e5
 """How many times its rounding the torque of what sticks need not be followed more closely."""

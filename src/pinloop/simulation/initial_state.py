@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..assembly.assemble import assemble
+from ..boundary.marks import Array
 from ..dynamics import EquationsOfMotion
 from ..errors import InconsistentVelocity, LoopNotClosed
 from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
 from ..tolerances import CLOSED, CONSISTENT, CONTRADICTION, NO_SPEED, RANK, SAME, Regularity
 from .stabilization import Projection, Projector
-
-Array = NDArray[np.float64]
 
 _CLOSED = 1e-3 * CLOSED
 """Residual of a start configuration that is left as it is, in the same units."""

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..assembly.search import limit_slack, limited_coordinates
+from ..boundary.marks import Array
 from ..errors import BadValue
 from ..integrate import Coordinate, Guard, Step, hermite, unit_roots
 from ..model.mechanism import Mechanism
 from ..model.tree import coordinate_names
 from ..tolerances import LIMIT_PASSED, SAME
 
-Array = NDArray[np.float64]
 E = TypeVar("E")
 
 _REACH = 1.0 + SAME

@@ -17,6 +17,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..boundary.arguments import public
+from ..boundary.marks import Array
 from ..constraints.rows import Locked, Row, locked_columns
 from ..dynamics import EquationsOfMotion, Formulation
 from ..dynamics.applied import AxisTorques, FrictionAxis, friction_axes
@@ -29,8 +30,6 @@ from ..regularization.regularize import regularize
 from ..regularization.sampled_redundancy import RowChooser, with_rows
 
 __all__ = ["Locked", "ModalSystem", "Mode", "RobotManifold", "locked_columns"]
-
-Array = NDArray[np.float64]
 
 
 class AxisFriction(NamedTuple):

@@ -30,6 +30,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..dynamics import EquationsOfMotion
 from ..dynamics.equations import System
 from ..errors import BadValue
@@ -40,7 +41,6 @@ from ..tolerances import SAME, Regularity
 from .modes import RobotManifold
 from .stabilization import Projection, Projector
 
-Array = NDArray[np.float64]
 State = tuple[float, Array, Array]
 """Time, configuration, velocity."""
 

@@ -9,8 +9,8 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..dynamics.independence import INFINITE
 from ..dynamics.stiffness import (
@@ -50,8 +50,6 @@ from .passages import open_passage
 from .stabilization import Projection, Projector
 from .trajectory import Trajectory
 from .transitions import Transition, make_transition
-
-Array = NDArray[np.float64]
 
 _WATCHED = 8
 """Loops stay torn once they are: it is enough to look at every eighth step, and at the end."""

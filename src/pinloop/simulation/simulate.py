@@ -12,12 +12,13 @@ from numbers import Real
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..boundary.arguments import public, require_kind
+from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..constraints.rows import Row
 from ..dynamics import Formulation
@@ -51,7 +52,6 @@ from .run import BoundEvents, Run, RunContacts
 from .stabilization import Projection
 from .trajectory import Trajectory
 
-Array = NDArray[np.float64]
 Limits = Literal["warn", "stop", "end stop"] | EndStops
 """What happens at the position limits of joints."""
 _MOST_STEPS = 1e9

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..assembly.continuation import nearby_assembly
 from ..boundary.arguments import checked, public
-from ..boundary.marks import Positive
+from ..boundary.marks import Array, Positive
 from ..dynamics import EquationsOfMotion
 from ..dynamics.independence import dependent_coordinates
 from ..errors import BadValue
@@ -24,7 +24,6 @@ from ..linalg.saddle import Saddle
 from ..tolerances import CONTRADICTION, DRIFT, GRAM_NOISE, RANK, Regularity
 from .modes import RobotManifold
 
-Array = NDArray[np.float64]
 _Chosen = NDArray[np.intp] | slice
 _Closure = tuple[Array, Array, Array]
 """``J``, ``b`` and the residual of all rows, in units that compare."""

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..boundary.arguments import public
 from ..boundary.csv import write_rows
 from ..boundary.files import require_pyarrow, write_file
+from ..boundary.marks import Array
 from ..boundary.values import forward, stored_fields
 from ..dynamics import EquationsOfMotion
 from ..dynamics.forces import Force
@@ -41,8 +42,6 @@ from .analysis import (
 from .limits import LimitPassed, described
 from .modes import ModalSystem, Mode, RobotManifold
 from .transitions import Transition
-
-Array = NDArray[np.float64]
 
 
 class State(NamedTuple):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..assembly.continuation import nearby_assembly
 from ..assembly.search import jacobian_rank, null_space
 from ..boundary.arguments import public
+from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..dynamics import Augmented, EquationsOfMotion, Formulation, Projected, Voronets
 from ..errors import BadValue, InconsistentVelocity, PinloopWarning
@@ -20,7 +21,6 @@ from ..model.mechanism import Mechanism
 from ..tolerances import ACTIVATED, CONSISTENT, CONTRADICTION, RANK
 from .modes import ModalSystem, Mode
 
-Array = NDArray[np.float64]
 Ranks = tuple[int, int]
 
 

@@ -15,10 +15,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from ..boundary.marks import Array
 from ..tolerances import EQUAL_SPACES, PITCH, RANK, SAME, TINY
-
-Array = NDArray[np.float64]
-
 
 _SKEW = np.zeros((3, 3, 3))
 """Matrix of ``a x`` per entry of ``a``."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...errors import BadValue, LoopNotClosed
 from ...model.description import Joint, Rounding
 from ...model.mechanism import Mechanism, build
@@ -20,9 +20,6 @@ from ..continuation import moved_away
 from ..search import Problem, jacobian_rank, search, singular_values
 from .fitting import Fit, LoopCluster, Place, fit_frames, loop_groups, rigid_loops, walk
 from .rules import Rule, alignments_of, equalities_of
-
-Array = NDArray[np.float64]
-
 
 _MARGIN = 10.0
 """How much more than its frames a loop may be off: errors of several frames add up."""

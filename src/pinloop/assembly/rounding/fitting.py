@@ -35,6 +35,7 @@ import pinocchio as pin
 import scipy
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...constraints.closure import Placed
 from ...linalg.dense import block_matrix, damped_least_squares
 from ...model.description import GROUND, Description, Joint, Side
@@ -43,8 +44,6 @@ from ...model.mechanism import Mechanism, build
 from ...tolerances import BEST_FIT, CLOSED, FITTED, FITTED_FINEST, LEAST_DAMPING, TINY
 from ..search import Problem, jacobian_rank
 from .rules import End, Rule, equations
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

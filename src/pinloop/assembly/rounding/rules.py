@@ -18,13 +18,12 @@ from typing import Any, Literal
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...model.description import GROUND, Joint, Side
 from ...model.mechanism import Mechanism
 from ...model.pairs import NOTHING, Feature
 
-Array = NDArray[np.float64]
 End = tuple[str, Side]
 """One of the two frames of a joint."""
 Kind = Literal["parallel", "meeting", "square", "angle", "gap", "distance", "foot"]

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-Indices = NDArray[np.intp]
+from ...boundary.marks import Indices
 
 Shape = tuple[int, ...]
 """Number of columns of each handle of a piece."""

@@ -15,8 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array, Indices
 from ...errors import SingularMass
 from ...linalg.dense import backward, cholesky, forward, solve
 from ...linalg.saddle import from_upper
@@ -24,9 +24,6 @@ from ...model.workspace import create_data
 from ...spatial.lie import adjoint, apply, motion_cross
 from ...tolerances import THIN_MASS
 from .assembly_tree import partition
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 _STEADY = ("FreeFlyer", "Spherical", "Planar", "Translation")
 """Joints with several axes whose motion map is constant in the joint frame."""

@@ -17,8 +17,8 @@ from itertools import pairwise
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array, Indices
 from ...errors import SingularMass
 from ...model.mechanism import Mechanism
 from ...spatial.lie import adjoint, apply, apply_transposed, motion_cross
@@ -26,9 +26,6 @@ from ...tolerances import RANK, TINY
 from .assembly_tree import Shape, assembly_tree
 from .blocks import Block, Blocks, is_unsteady, joined
 from .sweeps import Sweeps
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class CutJoints:

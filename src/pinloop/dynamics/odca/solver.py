@@ -15,9 +15,9 @@ from itertools import pairwise
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ...boundary.arguments import public
+from ...boundary.marks import Array, Indices
 from ...constraints.rows import RowSet
 from ...errors import BadValue, SingularMass
 from ...model.mechanism import Mechanism
@@ -27,9 +27,6 @@ from ..formulations import BoundStateFormulation, FurtherRows, StateFormulation
 from ..pinocchio_solver import standing
 from .blocks import Blocks
 from .handles import CutJoints, Handles, LoopJoints
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,11 +36,9 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array, Indices
 from ...linalg.dense import Factors, factorize, factorize_singular
 from .assembly_tree import AssemblyTree, Group, Shape
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class Sweeps:

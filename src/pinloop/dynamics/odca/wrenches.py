@@ -6,12 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...model.description import Body
 from ...model.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,15 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ...boundary.files import read_bytes
+from ...boundary.marks import Array
 from ...boundary.xml import LARGEST, Element, Remarks, parse_xml
 from ...errors import suggestion
 from ...tolerances import NO_DIRECTION
 from ..formats import Resolver
-
-Array = NDArray[np.float64]
 
 ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
 

@@ -14,6 +14,7 @@ import pinocchio as pin
 import scipy
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...boundary.xml import Element
 from ...errors import BadValue
 from ...model.description import GROUND, Geometry, Shape
@@ -29,8 +30,6 @@ from ..moments import (
 )
 from ..quantities import Color, Names, read_mass, rgba
 from .document import Document, flag, quaternion, turn_z, word
-
-Array = NDArray[np.float64]
 
 _KINDS = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
 _LARGEST = 1e9

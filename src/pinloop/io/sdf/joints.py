@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...boundary.xml import Element, Remarks, pose_rpy
 from ...errors import listed
 from ...model.description import LIMITS, Coupling, Description, Joint
@@ -23,7 +23,6 @@ from ...tolerances import PARALLEL
 from ..quantities import axes_turn, find_body, joint_limits, limit_numbers, weld
 from .scope import Frame, Scope, text_of, truth
 
-Array = NDArray[np.float64]
 Axes = Sequence[Element | None]
 """Elements with the axes of a joint's coordinates, as far as they are given."""
 

@@ -17,8 +17,8 @@ from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...boundary.xml import Element, Remarks, pose_of, pose_rpy
 from ...errors import BadValue
 from ...model.description import GROUND, Body, Coupling, Description, Joint
@@ -29,8 +29,6 @@ from ..sdf.joints import axes_of, axis_values, drake_constraints, is_detachable,
 from ..sdf.reader import read_body
 from ..sdf.scope import read_pose, text_of
 from ..vocabulary import SDF, report_unread
-
-Array = NDArray[np.float64]
 
 _DEFAULT_AXIS = (1.0, 0.0, 0.0)
 _ENDS = (("predecessor", "successor"), ("link1", "link2"), ("parent", "child"))

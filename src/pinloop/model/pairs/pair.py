@@ -21,14 +21,13 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...boundary.values import Registry, origin
 from ...errors import BadValue, PinloopError
 from ...tolerances import ROW_NOISE
 from .tree_joints import TreeJoint
 
-Array = NDArray[np.float64]
 Number: TypeAlias = float | tuple[float, ...]
 """A parameter of a pair, as files hold it."""
 

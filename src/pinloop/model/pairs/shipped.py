@@ -13,15 +13,12 @@ from typing import ClassVar
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...errors import BadValue
 from ...tolerances import NO_PITCH
 from .pair import DIRECTION, LINE, NOTHING, POINT, Feature, Pair, Symbol, SymbolSolid
 from .tree_joints import CIRCLE, UNIVERSAL, axis_joint, body_joint, composite, product_joint
-
-Array = NDArray[np.float64]
-
 
 _AXIS = {"x": 0, "y": 1, "z": 2}
 _TWIST_LABELS = ("v_x", "v_y", "v_z", "w_x", "w_y", "w_z")

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ...boundary.marks import Array
+
 Built: TypeAlias = tuple[Any, Array]
 """A joint of Pinocchio, and the rotation from the pair frame to the joint frame."""
 Builder: TypeAlias = Callable[[float, Array, bool], Built]

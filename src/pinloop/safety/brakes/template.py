@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ...assembly.assemble import assemble
 from ...assembly.search import null_space, scaled_jacobian
+from ...boundary.marks import Array
 from ...constraints.closure import Constraints
 from ...errors import BadValue, LoopNotClosed, PinloopWarning
 from ...linalg.saddle import from_upper
@@ -23,8 +23,6 @@ from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...tolerances import ARMATURE, NO_LOAD, RANK
 from .joint_brake import Chain, JointBrake, Source, Value
-
-Array = NDArray[np.float64]
 
 _STOP_TIME = 0.4
 """Time of a controlled stop from full speed [s]."""

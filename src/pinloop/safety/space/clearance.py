@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ...boundary.arguments import public
+from ...boundary.marks import Array
 from ...errors import BadValue, UnknownName
 from ...model.workspace import create_data
 from ...simulation.trajectory import Trajectory
@@ -36,8 +36,6 @@ from .solids import (
     collect_pieces,
     require_length,
 )
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

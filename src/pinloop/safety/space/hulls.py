@@ -14,9 +14,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...tolerances import FLAT_HULL, SAME
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 SIGNS = np.array(list(product((-1.0, 1.0), repeat=3)))

@@ -23,6 +23,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ...boundary.arguments import public
+from ...boundary.marks import Array
 from ...errors import BadValue
 from ...integrate import Bernstein, Step, hermite, unit_roots
 from ...model.mechanism import Mechanism
@@ -33,7 +34,6 @@ from ...tolerances import BESIDE_STATE, LIMIT_PASSED, SHORT_STEP
 from .joint_motions import FrameBounds, bound_factors, compute_joint_poses, joint_factors
 from .solids import Piece
 
-Array = NDArray[np.float64]
 Kind = Literal["position", "velocity"]
 Side = Literal["lower", "upper"]
 

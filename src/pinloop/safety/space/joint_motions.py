@@ -47,11 +47,10 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...model.mechanism import Mechanism
 from ...model.tree import coordinate_names
 from ...model.workspace import remembered
-
-Array = NDArray[np.float64]
 
 # -- in many states ---------------------------------------------------------------------------
 

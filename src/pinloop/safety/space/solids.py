@@ -20,6 +20,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ...boundary.arguments import flat_numbers, public
+from ...boundary.marks import Array
 from ...boundary.meshes import mesh_unit, read_mesh_parts
 from ...errors import BadValue
 from ...model.description import GROUND, Geometry
@@ -29,7 +30,6 @@ from .hulls import SIGNS, Hull, build_hull, enclose_ball, enclose_cylinder, simp
 
 trimesh = lazy_loader.load("trimesh")
 
-Array = NDArray[np.float64]
 
 _FEW = 60
 """Meshes with at most so many corners on their hull are taken as they are."""

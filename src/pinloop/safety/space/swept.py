@@ -37,6 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...boundary.arguments import public
 from ...boundary.files import as_target, write_file
+from ...boundary.marks import Array
 from ...errors import BadValue
 from ...model.description import GROUND
 from ...simulation.trajectory import Trajectory
@@ -48,7 +49,6 @@ from .solids import Piece, RobotPieces, collect_pieces, require_length
 
 trimesh = lazy_loader.load("trimesh")
 
-Array = NDArray[np.float64]
 
 _SHAPE, _SAG, _TURN, _ROOM = 1 / 4, 1 / 32, 1 / 4, 1 / 8
 """Shares of the tolerance: round shapes, sag and turning within a leaf, room by stretching."""

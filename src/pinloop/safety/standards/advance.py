@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import coal
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...errors import BadValue
 from ...model.description import GROUND
 from ...simulation.trajectory import Trajectory
@@ -32,8 +32,6 @@ from ..space.interval_tree import IntervalTree, limit_sag
 from ..space.joint_motions import JointMotions, compute_joint_motions
 from ..space.solids import Obstacle, Piece, RobotPieces, collect_pieces
 from ..stopping import StopResult
-
-Array = NDArray[np.float64]
 
 _EVERY = 1e-3
 """Interval at which speeds are sampled [s]."""

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...assembly.assemble import consistent_velocity
 from ...boundary.arguments import flat_numbers, public
 from ...boundary.csv import write_rows
 from ...boundary.files import write_text
+from ...boundary.marks import Array
 from ...boundary.values import forward
 from ...errors import BadValue, StopFailed
 from ...integrate import MuntheKaas
@@ -37,8 +38,6 @@ from ..stopping.prepared_robot import PreparedRobot, prepare_robot
 from ..stopping.stop import stop_prepared
 from .extension import Extension, Finder, Pose
 from .posture import checked_payload, payload_point
-
-Array = NDArray[np.float64]
 
 GivenPoses = Mapping[str, Mapping[float, Any]]
 """Per axis and share a configuration, or values of driven joints by name."""

@@ -26,9 +26,9 @@ from typing import Any, Literal
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ...assembly.assemble import assemble
+from ...boundary.marks import Array
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
@@ -37,7 +37,6 @@ from ...tolerances import ALIKE, POSE_SLOPE, SAME, SHARE_MISSED
 from ..brakes.template import position_range
 from .posture import Driven, Lever, Place, Places, Point, Rule
 
-Array = NDArray[np.float64]
 Starts = list[tuple[Array, Place | None]]
 
 _STARTS = 6

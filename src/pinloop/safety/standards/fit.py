@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from ...boundary.arguments import public
+from ...boundary.marks import Array
 from ...errors import BadValue, PinloopWarning, StopFailed
 from ...model.mechanism import Mechanism
 from ...tables.report import Cell, KeyValues, Notes, Report, Table
@@ -29,8 +29,6 @@ from ..stopping import StopResult
 from ..stopping.result import PLANNING_AID
 from .comparison import Comparison, compare
 from .published import Measured, StoppingTable
-
-Array = NDArray[np.float64]
 
 FITTABLE = ("dynamic_torque", "short_circuit", "viscous", "coulomb", "delay", "rise")
 """Parameters of the brakes file that can be fitted."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ...assembly.continuation import LoopContinuation
 from ...assembly.search import limited_coordinates, velocity_mask
 from ...boundary.arguments import flat_numbers
+from ...boundary.marks import Array
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
@@ -27,8 +28,6 @@ from ...tables.number_format import joint_value
 from ...tolerances import FORWARD_STEP, LEAST_SQUARES, LIMIT_PASSED, PLACES_FIT, SAME
 from ..stopping import Payload
 from ..stopping.prepared_robot import tool_of
-
-Array = NDArray[np.float64]
 
 _STRIDE = 0.25
 """Driven joints go no farther at once while loops follow [rad, characteristic lengths]."""

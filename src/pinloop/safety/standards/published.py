@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...assembly.assemble import assemble, consistent_velocity
 from ...boundary.arguments import public
 from ...boundary.csv import read_table_rows
+from ...boundary.marks import Array
 from ...errors import BadValue, LoadError, PinloopError, listed
 from ...model.mechanism import Mechanism
 from ...tables.number_format import units_of
 from ...units import UNITS, column_name
 from ..brakes.brakes import Brakes
 from ..stopping import Payload, StopResult, stop
-
-Array = NDArray[np.float64]
 
 _OWN = ("q", "v", "trigger", "brakes", "payload", "category")
 """Arguments of `stop` that a row gives."""

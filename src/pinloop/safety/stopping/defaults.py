@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...assembly.assemble import assemble, consistent_velocity
 from ...assembly.search import null_space, scaled_jacobian
+from ...boundary.marks import Array
 from ...constraints.closure import Constraints
 from ...errors import BadValue, InconsistentVelocity
 from ...model.mechanism import Mechanism
@@ -22,8 +23,6 @@ from ...tables.number_format import joint_value, units_of
 from ...tolerances import MOTION_SHARE, RANK, SAME
 from ..brakes.brakes import Brakes
 from ..brakes.template import driven_joints, position_range
-
-Array = NDArray[np.float64]
 
 _MARGIN = 0.1
 """Part of its range that a joint is kept away from its limits by."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ...boundary.csv import write_rows
 from ...boundary.json import write_json as write_document
+from ...boundary.marks import Array
 from ...boundary.values import origin
 from ...errors import BadValue
 from ...io.saving import loops_document, write_urdf
@@ -54,7 +55,6 @@ from .result import (
 from .stop_equations import StopEquations
 from .travel import JointStop, checked_interval, point_motion
 
-Array = NDArray[np.float64]
 Record = TypeVar("Record")
 
 _UNIT = re.compile("_(s|J|m|m_per_s)$")

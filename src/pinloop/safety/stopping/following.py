@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...assembly.assemble import assemble, consistent_velocity
 from ...assembly.continuation import LoopContinuation, nearby_assembly
 from ...assembly.search import null_space, outside_limits
+from ...boundary.marks import Array
 from ...errors import InconsistentVelocity, LoopNotClosed
 from ...model.mechanism import Mechanism
 from ...tolerances import FOLLOWS
-
-Array = NDArray[np.float64]
 
 STRIDE = 0.1
 """How far a joint may move between two closures of the loops: radians, characteristic lengths."""

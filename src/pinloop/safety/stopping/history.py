@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...boundary.values import stored_fields
 from ...dynamics import EquationsOfMotion
 from ...integrate import TURN, MuntheKaas, Step, hermite, slope_powers, value_powers
@@ -21,8 +22,6 @@ from .phase import Phase
 from .plan import BrakeTimes, Plan
 from .prepared_robot import Drivetrain
 from .stop_equations import StopEquations
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

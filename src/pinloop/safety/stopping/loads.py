@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...integrate import COARSE, FINE, Interpolation
 from ...model.mechanism import Mechanism
 from ...simulation.accuracy import Accuracy, step_worth
@@ -30,8 +31,6 @@ from ...tolerances import LEAST_MASS, NO_ENERGY, PEAK, SAME, TINY, WORK
 from .history import Pieces, StopHistory
 from .prepared_robot import Drivetrain, Sliding
 from .stop_equations import Solved, StopEquations
-
-Array = NDArray[np.float64]
 
 _HALVINGS = 24
 """How often a piece is halved, at most: around kinks and jumps it would never end."""

@@ -9,14 +9,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array, Mask
 from ...dynamics.stick_slip import Contacts
 from ...integrate import Coordinate, Guard
 from ...simulation.modes import Mode
 from .prepared_robot import Drivetrain, Sliding
 from .reference import Piece, rates_at
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...boundary.arguments import checked, public
-from ...boundary.marks import INTERNAL, NotNegative, Positive
+from ...boundary.marks import INTERNAL, Array, NotNegative, Positive
 from ...dynamics import EquationsOfMotion
 from ...errors import BadValue
 from ...linalg.saddle import Saddle
@@ -23,8 +22,6 @@ from ..brakes.joint_brake import Chain
 from .prepared_robot import Drivetrain
 from .recorded import JointTrajectory
 from .reference import EvenPiece, Piece, RecordedPiece, Reference, slow_joints
-
-Array = NDArray[np.float64]
 
 
 class Category:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...boundary.arguments import checked, public, require_kind
-from ...boundary.marks import As, Name, NotNegative, Vector3
+from ...boundary.marks import Array, As, Name, NotNegative, Vector3
 from ...dynamics import EquationsOfMotion
 from ...errors import BadValue
 from ...model.description import Joint, constant
@@ -35,7 +35,6 @@ from ...tolerances import NO_ACCELERATION
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import JointBrake
 
-Array = NDArray[np.float64]
 _DAMPING = "viscous friction", "short circuit"
 
 

@@ -13,17 +13,16 @@ from pathlib import Path
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...boundary.arguments import public
+from ...boundary.marks import Array
 from ...boundary.values import stored_fields
 from ...errors import BadValue, LoadError, UnknownName
 from ...model.mechanism import Mechanism
 from ...tolerances import SAME
 from .following import STRIDE, Follower
 from .recordfile import read_table
-
-Array = NDArray[np.float64]
 
 
 @public

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...boundary.csv import TableRow, read_table_rows
+from ...boundary.marks import Array
 from ...errors import BadValue, LoadError, UnknownName
 from ...units import UNITS
-
-Array = NDArray[np.float64]
 
 _TIME_NAMES = {"t", "time", "timestamp"}
 _TIME_UNITS = {name: size for name, (si, size) in UNITS.items() if si == "s"}

@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array, Mask
 from ...errors import BadValue
 from .recorded import JointTrajectory
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ...boundary.arguments import checked, public
-from ...boundary.marks import NotNegative
+from ...boundary.marks import Array, NotNegative
 from ...dynamics import EquationsOfMotion
 from ...dynamics.stiffness import crawl_warning, stiff_motion, switch_note
 from ...errors import PinloopError, PinloopWarning
@@ -65,7 +65,6 @@ from .stop_equations import (
 )
 from .teeth import Teeth, impact
 
-Array = NDArray[np.float64]
 State = HybridState[Phase]
 
 

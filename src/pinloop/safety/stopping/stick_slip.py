@@ -42,6 +42,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ...assembly.search import null_space
+from ...boundary.marks import Array, Mask
 from ...constraints.rows import Locked
 from ...dynamics.stick_slip import (
     RELEASE,
@@ -66,9 +67,6 @@ from .phase import (
 from .prepared_robot import Drivetrain, Sliding
 from .reference import Piece
 from .stop_equations import StopEquations
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

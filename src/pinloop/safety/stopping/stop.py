@@ -14,9 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...boundary.arguments import public, require_kind
+from ...boundary.marks import Array
 from ...dynamics import EquationsOfMotion
 from ...errors import BadValue, PinloopError, PinloopWarning, StopFailed
 from ...integrate import FINE, MuntheKaas, Step, StepFailed
@@ -35,9 +36,6 @@ from .result import Outcome, StopResult
 from .simulation import Standstill, StopSimulation, Trial
 from .stick_slip import check_holding
 from .travel import all_stand_since
-
-Array = NDArray[np.float64]
-
 
 Measure = Callable[[StopResult], float]
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...dynamics import EquationsOfMotion
 from ...dynamics.forces import BoundForce, Force
 from ...dynamics.stick_slip import RELEASE, share_evenly, weight_of
@@ -25,9 +25,6 @@ from ...tables.number_format import listed
 from ...tolerances import RANK, TINY
 from .phase import Phase, pinned_bounds
 from .prepared_robot import Drivetrain, mount_robot
-
-Array = NDArray[np.float64]
-
 
 _NOTHING = 1e5
 """How many times its rounding what ends a phase need not be followed more closely."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array, Mask
 from ...dynamics.stick_slip import Contacts, solve_stick_slip
 from ...linalg.saddle import Saddle
 from ...simulation.limits import JointEnd
@@ -16,9 +17,6 @@ from ...tolerances import AT_LIMIT, AT_ONCE, SAME
 from .phase import Watched
 from .prepared_robot import Drivetrain
 from .stop_equations import StopEquations
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 class Teeth:

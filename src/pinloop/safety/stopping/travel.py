@@ -11,6 +11,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ...boundary.arguments import public
+from ...boundary.marks import Array
 from ...errors import BadValue, shown
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
@@ -21,8 +22,6 @@ from .history import StopHistory
 from .loads import Loads
 from .stick_slip import Holding
 from .teeth import at_end_stop, gear_impulse
-
-Array = NDArray[np.float64]
 
 _MOST = 10_000_000
 """More instants are a mistake in the unit of their interval."""

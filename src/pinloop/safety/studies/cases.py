@@ -13,10 +13,11 @@ import coal
 import numpy as np
 import pinocchio as pin
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...assembly.assemble import assemble, consistent_velocity
 from ...boundary.arguments import public
+from ...boundary.marks import Array
 from ...errors import BadValue, PinloopError, UnknownName
 from ...integrate import FINE, MuntheKaas
 from ...model.mechanism import Mechanism
@@ -36,7 +37,6 @@ from ..stopping.stop import stop_prepared
 from .journal import digest, pack_stop, unpack_stop
 from .space import Sampling, Space, Variable
 
-Array = NDArray[np.float64]
 Values = Mapping[str, float]
 """Value of every variable, by name."""
 Row = dict[str, float | str]

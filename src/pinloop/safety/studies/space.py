@@ -18,11 +18,10 @@ from typing import Annotated, Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from ...assembly.search import is_outside
 from ...boundary.arguments import public
-from ...boundary.marks import As
+from ...boundary.marks import Array, As
 from ...errors import BadValue, UnknownName
 from ...model.mechanism import Mechanism
 from ...tables.number_format import SLIDING, units_of
@@ -32,7 +31,6 @@ from ..brakes.joint_brake import Chain
 from ..brakes.template import driven_joints, position_range
 from ..stopping import JointTrajectory
 
-Array = NDArray[np.float64]
 Range = float | tuple[float, float]
 
 _ALL_SPEEDS = (-1.0, 1.0)

@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ... import errors
 from ...boundary.arguments import flat_numbers, public, require_kind
 from ...boundary.files import as_target, replace_file, require_pyarrow
+from ...boundary.marks import Array
 from ...boundary.values import forward, stored_fields
 from ...errors import BadValue, PinloopError, PinloopWarning, shown
 from ...integrate import MuntheKaas
@@ -38,8 +39,6 @@ from ..stopping.plan import Category, as_category
 from .cases import CLEARANCE, Records, Row, Setup, WorstCase, columns, manifest_of
 from .journal import Journal, StopFile, digest_of, read_rows
 from .space import Sampling, Sobol, Space
-
-Array = NDArray[np.float64]
 
 _BATCH, _LARGEST_BATCH = 4, 256
 """Cases that one task computes: at first, and at most."""

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ...boundary.arguments import public, require_kind
 from ...boundary.json import json_values
+from ...boundary.marks import Array
 from ...errors import BadValue, printable
 from ...tables.number_format import numbers, units_of
 from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
@@ -39,8 +40,6 @@ from .cases import (
     size_of,
 )
 from .study import Study
-
-Array = NDArray[np.float64]
 
 SAMPLED = "Sampled, not guaranteed."
 _REASONS = 5

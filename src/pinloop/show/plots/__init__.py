@@ -13,8 +13,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...boundary.values import forward
 from ...errors import BadValue
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Chart", "Instant", "Line", "Shape", "draw_charts"]
 
-Array = NDArray[np.float64]
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5c00", "#3d9bd1", "#5b4fa0", "#222222")
 """Colours that people with any colour vision tell apart: Okabe and Ito (2008), darker for print."""

@@ -11,12 +11,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
 from ...tolerances import LOG_FLOOR, SAME
 from . import Chart, Instant, Line, place_labels, styled, thin_line
-
-Array = NDArray[np.float64]
 
 _MOST_POINTS = 4000
 """Lines of more points are thinned; of many at one place the extreme ones stay."""

@@ -14,6 +14,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ...boundary.arguments import public
+from ...boundary.marks import Array
 from ...constraints.closure import Constraints
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
@@ -25,7 +26,6 @@ from . import MOST_LINES, Chart, Line, draw_charts
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 Ranks = dict[str, tuple[bool, float]]
 """By joint, and by label of its velocities: whether a drive moves it, and its largest speed."""
 

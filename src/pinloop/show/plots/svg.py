@@ -11,14 +11,13 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...tables.number_format import number
 from ...tables.report import Markup, render
 from ...tolerances import SAME, TICK_DIGITS
 from . import Chart, Line, place_labels, shorten, styled, thin_line
 
-Array = NDArray[np.float64]
 Span = tuple[float, float]
 Scale = Callable[[Any], Any]
 """From a number, or an array of them, to places in the picture."""

@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 import umsgpack
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ...boundary.marks import Array
 from ...errors import PinloopError
 from ...tables.report import Markup
 from ...tolerances import SAME, SAME_PLACE
 from .solids import Color, Solid, line_segments
-
-Array = NDArray[np.float64]
 
 Command = dict[str, Any]
 """A command for the viewer: ``type``, ``path`` and what belongs to them."""

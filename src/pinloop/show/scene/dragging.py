@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...assembly.continuation import LoopContinuation, nearby_assembly
 from ...assembly.search import jacobian_rank, limited_coordinates, outside_limits, velocity_mask
+from ...boundary.marks import Array
 from ...errors import BadValue, shown
 from ...model.mechanism import Mechanism
 from ...model.tree import JointCoordinates, coordinate_names
@@ -21,8 +22,6 @@ from ...tolerances import SLIDER_MISSED
 from .commands import encoded, viewer_script
 from .live import Message
 from .scene import Scene
-
-Array = NDArray[np.float64]
 
 _STEP = 0.1
 """Largest step of a joint between two assemblies [rad, characteristic lengths]."""

@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...errors import BadValue, UnknownName
 from ...model.mechanism import Mechanism
 from ...model.tree import coordinate_names
@@ -18,7 +19,6 @@ from ...simulation.modes import Mode
 from ...simulation.trajectory import Trajectory
 from ...tolerances import NO_LOAD
 
-Array = NDArray[np.float64]
 Spans = tuple[tuple[float, float], ...]
 
 _RATE, _FEWEST, _MOST = 60.0, 40, 2400

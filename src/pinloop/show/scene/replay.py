@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...simulation.trajectory import Trajectory
 from ...tables.report import Markup, render
 from ...tolerances import SLIDER_STEP, STILL
@@ -32,8 +33,6 @@ from .motion import (
 )
 from .scene import Node, Scene, make_scene
 from .solids import Color, Solid, cylinder, decimate, facets, tube
-
-Array = NDArray[np.float64]
 
 MESH_BYTES = 4_500_000
 """What the meshes of a robot may take; base64 adds a third."""

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ...boundary.marks import Array
 from ...model.description import GROUND, Joint
 from ...model.mechanism import Mechanism
 from ...model.pairs import SymbolSolid, align_z
@@ -23,8 +24,6 @@ from ...model.tree import LoopJoint
 from ...model.workspace import create_data
 from .commands import Command, light_scene, phong, set_object, set_property, set_transform
 from .solids import Color, MeshFiles, Solid, cylinder, make_solid, ring
-
-Array = NDArray[np.float64]
 
 _PALETTE: tuple[Color, ...] = (
     (0.62, 0.66, 0.71, 1.0),

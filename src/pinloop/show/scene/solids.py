@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...boundary.meshes import mesh_unit, read_mesh_parts
 from ...errors import BadValue, PinloopWarning
 from ...tolerances import THIN_TRIANGLE
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, each in [0, 1]."""

@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...safety.stopping.export import Series, series_of
 from ...safety.stopping.result import StopResult
 from ...safety.stopping.travel import JointStop
@@ -29,7 +29,6 @@ from ..scene.motion import standing_spans
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 _POINTS, _MOST_POINTS = 320, 2000
 """Even instants beside those at which the stop was computed: as far as it is shown, and at most."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...errors import printable
 from ...safety.studies.space import Variable
 from ...tables.number_format import decimals, number
@@ -22,8 +23,6 @@ from ...units import shown_unit
 from ..plots import Chart, Instant, Line, Shape
 from ..plots.svg import Key
 from .results import VARIED, Measures, QuantityDistribution, Results, capital
-
-Array = NDArray[np.float64]
 
 _SHAPE: dict[str, Any] = {"height": 170.0, "half": True, "follows": False}
 _SMALL = 120.0

@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...errors import printable
 from ...safety.space.solids import Obstacle
 from ...tables.report import Markup
@@ -26,7 +27,6 @@ from .results import Measures, QuantityDistribution, Results, capital
 
 trimesh = lazy_loader.load("trimesh")
 
-Array = NDArray[np.float64]
 
 _POINTS = 300
 """So many cases are shown one by one."""

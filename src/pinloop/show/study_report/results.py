@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...errors import printable
 from ...safety.studies.cases import CLEARANCE, TOOL_PLACE, Setup, criteria, joint_columns
 from ...safety.studies.journal import read_cells, unreadable
@@ -26,8 +27,6 @@ from ...safety.studies.summary import Beyond, Distribution, beyond_columns, dist
 from ...tables.number_format import decimals, number
 from ...tolerances import LIMIT_PASSED
 from ...units import column_unit, shown_unit
-
-Array = NDArray[np.float64]
 
 _EXAMPLES = 5
 """Numbers of cases that are given of each sort of failure."""
