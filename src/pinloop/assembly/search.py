@@ -317,11 +317,6 @@ def outside_limits(
 ) -> list[tuple[str, float, float, float]]:
     """Coordinates of some joints that are outside their limits.
 
-    Args:
-        robot: the mechanism.
-        q: configuration, shape (nq,).
-        joints: names of the joints.
-
     Returns:
         Name of the joint, value and limits [rad, m] of each.
     """

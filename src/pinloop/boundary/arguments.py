@@ -72,11 +72,7 @@ def public(thing: Thing) -> Thing:
 
 
 def checked(cls: type[Value]) -> type[Value]:
-    """Let a dataclass refuse fields that do not fit their annotations and marks, or are not finite.
-
-    Args:
-        cls: the class.
-    """
+    """Let a dataclass refuse fields that do not fit annotations and marks, or are not finite."""
     owner: Any = cls
     construct = owner.__init__
 
@@ -330,12 +326,7 @@ def flat_numbers(values: ArrayLike, what: str, count: int | None = None) -> Arra
 
 
 def unit_vector(vector: ArrayLike, what: str) -> Array:
-    """Return ``vector`` at unit length, shape (3,).
-
-    Args:
-        vector: what was given.
-        what: its name, for messages.
-    """
+    """Return ``vector`` at unit length, shape (3,)."""
     try:
         values = np.asarray(vector, dtype=float)
     except (TypeError, ValueError):
@@ -360,13 +351,7 @@ def require_kind(value: object, kind: type | tuple[type, ...], what: str, way_ou
 
 
 def require_whole(value: object, what: str, most: int = 2**63 - 1) -> None:
-    """Refuse what is no whole number from zero on.
-
-    Args:
-        value: what was given.
-        what: its name, for messages.
-        most: the largest that is allowed.
-    """
+    """Refuse what is no whole number from zero on."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or not 0 <= value <= most:  # type: ignore[operator]
         raise BadValue(f"{what} is {shown(value)}; give a whole number from 0 to {most}")

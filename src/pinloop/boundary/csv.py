@@ -113,11 +113,6 @@ def write_rows(
 ) -> Path:
     """Write a table as CSV; numbers keep their last digit, zeros have no sign.
 
-    Args:
-        path: the file.
-        names: names of the columns.
-        rows: cells of each row.
-
     Raises:
         BadValue: the file cannot be written.
     """

@@ -36,10 +36,6 @@ _ENDS = 4096
 def as_path(path: object, what: str = "path") -> Path:
     """Return a path as such.
 
-    Args:
-        path: what was given.
-        what: its name, for messages.
-
     Raises:
         BadValue: it is no path.
     """
@@ -230,12 +226,7 @@ def may_replace(path: Path, mark: bytes | re.Pattern[bytes]) -> bool:
 
 
 def not_written(path: str | Path, error: Exception) -> BadValue:
-    """Say why a file was not written, and what helps.
-
-    Args:
-        path: the file.
-        error: what the system said.
-    """
+    """Say why a file was not written, and what helps."""
     reason = _reason(error)
     if isinstance(error, FileNotFoundError) and not Path(path).parent.is_dir():
         reason = f"there is no folder '{Path(path).parent}'; make it first"
@@ -248,9 +239,6 @@ def _reason(error: Exception) -> str:
 
 def require_pyarrow(way_out: str) -> tuple[Any, Any]:
     """The modules ``pyarrow`` and ``pyarrow.parquet``, which only Parquet files need.
-
-    Args:
-        way_out: what to do without it.
 
     Raises:
         BadValue: it is not installed.

@@ -23,12 +23,7 @@ from .files import no_such_file
 
 
 class Misfit(BadValue):
-    """What `__post_init__` of a dataclass refuses because of one of its fields.
-
-    Args:
-        key: the field.
-        problem: what is wrong with it.
-    """
+    """What `__post_init__` of a dataclass refuses because of one of its fields."""
 
     def __init__(self, key: str, problem: str) -> None:
         super().__init__(f"{key}: {problem}")
@@ -141,11 +136,7 @@ class Short:
 
 @dataclass(frozen=True, eq=False)
 class Per:
-    """A mark: an array of as many finite numbers as the object has whose method takes it.
-
-    Args:
-        count: how many that are.
-    """
+    """A mark: an array of as many finite numbers as the object has whose method takes it."""
 
     count: Callable[[Any], int]
 

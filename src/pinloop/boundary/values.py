@@ -34,14 +34,7 @@ def construct_again(value: Any) -> tuple[type[Any], tuple[Any, ...]]:
 
 
 def forward(room: str, function: str, *arguments: Any, **options: Any) -> Any:
-    """Call a function of a room that is named relative to the package.
-
-    Args:
-        room: the module, such as "rounding".
-        function: its public function.
-        arguments: what to call it with.
-        options: likewise, by name.
-    """
+    """Call a function of a room that is named relative to the package."""
     return getattr(import_module(f"pinloop.{room}"), function)(*arguments, **options)
 
 
@@ -58,11 +51,7 @@ def origin(cls: type) -> str | None:
 
 
 class Registry(Generic[T]):
-    """The classes of one kind, by name.
-
-    Args:
-        kind: what they are, for messages.
-    """
+    """The classes of one kind, by name."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind

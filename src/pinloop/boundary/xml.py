@@ -182,10 +182,6 @@ class Element:
 def parse_xml(text: str | bytes, source: str) -> Element:
     """Parse an XML document into its root element.
 
-    Args:
-        text: the document.
-        source: file name or kind of input, for messages.
-
     Raises:
         LoadError: the document is not well-formed; says the line.
     """

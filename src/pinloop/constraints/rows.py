@@ -232,15 +232,7 @@ class RowSet:
         return J, b, residual
 
     def terms(self, t: float, q: Array, v: Array, data: pin.Data, *, locks: bool = True) -> Terms:
-        """``J``, ``b`` and ``gamma`` of all rows at the kinematics in ``data``.
-
-        Args:
-            t: time [s].
-            q: configuration, shape (nq,).
-            v: velocity, shape (nv,).
-            data: kinematics.
-            locks: whether the rows of locks are among them.
-        """
+        """``J``, ``b`` and ``gamma`` of all rows at the kinematics in ``data``."""
         J, gamma = self.loops.terms_at(data, q, v)
         more = [row.terms(t, q, v, data) for row in self._extra]
         if locks and len(self.lock_columns):

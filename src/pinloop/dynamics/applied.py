@@ -19,10 +19,6 @@ from .forces import BoundForce, Force, JointFriction
 class AppliedForces:
     """The forces on a robot, at the kinematics that a `pin.Data` holds.
 
-    Args:
-        robot: the mechanism.
-        forces: what acts on it besides gravity.
-
     Attributes:
         bound: the forces, each with a name of its own.
         need_kinematics: whether one of them looks at the kinematics.

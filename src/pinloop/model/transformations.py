@@ -128,14 +128,7 @@ def in_absolute_coordinates(
 
 
 def carried_state(model: pin.Model, q: Array, v: Array, other: pin.Model) -> tuple[Array, Array]:
-    """The same motion of the same bodies in the coordinates of another model.
-
-    Args:
-        model: the model.
-        q: configuration, shape (nq,).
-        v: velocity, shape (nv,).
-        other: the model with other coordinates, such as absolute ones.
-    """
+    """The same motion of the same bodies in the coordinates of another model."""
     data, body = create_data(model), pin.FrameType.BODY
     pin.forwardKinematics(model, data, q, v)
     places, twists = [pin.SE3.Identity()], [pin.Motion.Zero()]

@@ -295,13 +295,7 @@ def _held_at_first_order(robot: Mechanism, configurations: list[Array], rank: in
 
 
 def _held_by_rounding(robot: Mechanism, q: Array, jacobian: Array) -> list[str]:
-    """Says which closed loops cannot move, and if they would with joint frames a little elsewhere.
-
-    Args:
-        robot: the mechanism.
-        q: an assembled configuration, shape (nq,).
-        jacobian: the scaled Jacobian there, shape (rows, nv).
-    """
+    """Which closed loops cannot move, and if they would with joint frames a little elsewhere."""
     values = singular_values(jacobian)
     held = values[: numerical_rank(values)]
     rigid = rigid_loops(Problem.closure(robot), q)

@@ -95,12 +95,7 @@ def regularize(
 
 
 def count_rows(robot: Mechanism, q: Array) -> int:
-    """Rows that regularization leaves, couplings included, without the report.
-
-    Args:
-        robot: the mechanism.
-        q: an assembled configuration, shape (nq,).
-    """
+    """Rows that regularization leaves, couplings included, without the report."""
     reference = Reference.of(robot, q)
     return sum(bound.rows for bound in process(reference)) + len(robot.couplings)
 
@@ -260,10 +255,6 @@ def branch_signs(robot: Mechanism, q: ArrayLike) -> dict[str, int] | None:
 
     One sign per group of loops that can only be closed together, so that one group that flips is
     seen whatever the others do.
-
-    Args:
-        robot: the mechanism.
-        q: an assembled configuration, shape (nq,).
 
     Returns:
         Per group, named by its loops and couplings, its sign; empty without loops; None where the

@@ -169,12 +169,7 @@ def load_scenario(
 
 @dataclass(frozen=True, eq=False)
 class BoundScenario:
-    """A scenario file beside the robot that it is about.
-
-    Args:
-        document: the file.
-        robot: the robot.
-    """
+    """A scenario file beside the robot that it is about."""
 
     document: Document
     robot: Mechanism
@@ -382,11 +377,6 @@ def events_of(
     entries: tuple[EventEntry, ...], scenario: BoundScenario, until: float
 ) -> list[Event | JointLimits]:
     """The events that entries describe, in their order.
-
-    Args:
-        entries: the entries.
-        scenario: the file and the robot.
-        until: end of the run [s].
 
     Raises:
         LoadError: the robot does not have what they name, or they are outside the run.

@@ -343,12 +343,7 @@ _MARKS: Mapping[str, bytes | re.Pattern[bytes]] = {
 
 @dataclass(frozen=True)
 class Output:
-    """A file to write.
-
-    Args:
-        kind: what it holds, a value of `KINDS`.
-        path: where it is.
-    """
+    """A file to write."""
 
     kind: str
     path: Path
@@ -369,10 +364,6 @@ def output_of(path: Path) -> Output:
 def check_output(output: Output, taken: Iterable[Path]) -> None:
     """Refuse what could not be written, or would destroy something.
 
-    Args:
-        output: the file.
-        taken: files that are read, or written otherwise.
-
     Raises:
         BadValue: says what is wrong with it.
     """
@@ -388,10 +379,6 @@ def check_output(output: Output, taken: Iterable[Path]) -> None:
 
 def check_named(output: Output, folder: Path) -> None:
     """Refuse a file that a scenario names, but which it has no business to write.
-
-    Args:
-        output: the file.
-        folder: folder of the scenario.
 
     Raises:
         BadValue: it lies outside the folder, or pinloop did not write what is there.

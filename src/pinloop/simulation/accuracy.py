@@ -236,12 +236,6 @@ def speed_loss(
 
     A controlled step may err by its tolerances. Of a fixed step no error is known, but a step that
     follows its motion errs by less than it changes the velocity.
-
-    Args:
-        equations: equations of motion.
-        t: time of the velocities [s].
-        q: configuration, shape (nq,).
-        shift: the velocities.
     """
     M = equations.mass(q)
 

@@ -81,14 +81,7 @@ NONE_TOUCHED = RestingEnds(frozenset(), 0.0)
 
 
 class EndStopContacts:
-    """The end stops of a run.
-
-    Args:
-        system: equations of motion by mode.
-        ends: the end stops.
-        restitution: coefficient of restitution.
-        friction: dry friction that acts besides, if any.
-    """
+    """The end stops of a run."""
 
     def __init__(
         self,
@@ -125,12 +118,7 @@ class EndStopContacts:
         return [self._hits[end].event for end in self.at(q, mode)]
 
     def guards(self, mode: Mode, resting: RestingEnds) -> list[Guard[BoundEvent]]:
-        """Where coordinates come to end stops, and where these would have to pull.
-
-        Args:
-            mode: the mode.
-            resting: the end stops on which joints rest in it.
-        """
+        """Where coordinates come to end stops, and where these would have to pull."""
         hits = [
             guard
             for end, guard in self._hits.items()

@@ -31,14 +31,7 @@ _AMPLIFIED = 1e3
 def consistent_start(
     equations: EquationsOfMotion, t: float, q: Array, v: Array
 ) -> tuple[Array, Array]:
-    """The start state on the manifold; an error that offers it if the given one is far off.
-
-    Args:
-        equations: equations of motion of the mode at the start.
-        t: start [s].
-        q: configuration, shape (nq,).
-        v: velocity, shape (nv,).
-    """
+    """The start state on the manifold; an error that offers it if the given one is far off."""
     q, J, b = _closed(equations, t, q)
     if len(equations.rows) > len(equations.rows.loops):
         J, b, _ = equations.terms(t, q, v)  # some rows take what they keep from this velocity

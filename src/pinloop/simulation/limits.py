@@ -160,13 +160,7 @@ def require_within(robot: Mechanism, ends: Sequence[JointEnd], q: Array) -> None
 
 
 class LimitWatch:
-    """Finds out which limits a run passes, step by step.
-
-    Args:
-        ends: the ends of the ranges.
-        t: start of the run [s].
-        q: configuration there, shape (nq,).
-    """
+    """Finds out which limits a run passes, step by step."""
 
     def __init__(self, ends: Sequence[JointEnd], t: float, q: Array) -> None:
         self._ends = tuple(ends)
@@ -244,13 +238,7 @@ def _polynomials(step: Step, columns: NDArray[np.intp]) -> Array:
 
 
 def described(robot: Mechanism, passed: LimitPassed, start: float) -> str:
-    """What a run does to a limit, in one sentence.
-
-    Args:
-        robot: the mechanism.
-        passed: the limit.
-        start: start of the run [s].
-    """
+    """What a run does to a limit, in one sentence."""
     at = robot.coordinates(passed.joint)
     linear = bool(robot.is_translation[at.v.start + passed.coordinate])
     names = coordinate_names(robot.tree, passed.joint) if at.nv > 1 else ("",)

@@ -150,9 +150,6 @@ class Mode:
 class RobotManifold:
     """Configurations of a robot: joint by joint a vector space, SO(3), SE(3), ...
 
-    Args:
-        robot: the mechanism.
-
     Attributes:
         curved: mask of the velocity coordinates of joints that are no vector space, shape (nv,).
         flat: whether none is.
@@ -310,10 +307,6 @@ class ModalSystem:
         """The mode with the rows to hold at a configuration, if its robot holds sampled ones.
 
         The same mode as long as its rows are good; see `sampling`.
-
-        Args:
-            mode: the mode.
-            q: an assembled configuration, shape (nq,).
         """
         report = self.robot.regularization
         if report is None or report.held is None or mode.opened:

@@ -90,12 +90,7 @@ class RunMode(NamedTuple):
 
 
 class RunContacts(NamedTuple):
-    """What else may hold joints in a run; None if there is none.
-
-    Args:
-        ends: position limits that are end stops.
-        friction: dry friction.
-    """
+    """What else may hold joints in a run; None if there is none."""
 
     ends: EndStopContacts | None = None
     friction: DryFriction | None = None

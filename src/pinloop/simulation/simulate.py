@@ -323,12 +323,7 @@ def _losses(robot: Mechanism) -> list[Force]:
 
 @contextmanager
 def progress_bar(span: float, name: str) -> Iterator[Callable[[float], None]]:
-    """Show a bar on standard error; yields the function that takes the simulated time [s].
-
-    Args:
-        span: length of the run [s].
-        name: name of the robot.
-    """
+    """Show a bar on standard error; yields the function that takes the simulated time [s]."""
     with _bar("{task.completed:.3f} / {task.total:.3f} s") as bar:
         task = bar.add_task(escape(printable(name)), total=span)
         yield lambda t: bar.update(task, completed=t)
@@ -339,11 +334,6 @@ def case_bar(done: int, size: int, name: str) -> Iterator[Callable[[int], None]]
     """Show finished cases, their rate and the time left on standard error.
 
     Yields the function that takes the number of finished cases.
-
-    Args:
-        done: number of cases that were finished before.
-        size: number of cases.
-        name: name of the robot.
     """
     with _bar("{task.completed:.0f} / {task.total:.0f} stops", "{task.fields[rate]}") as bar:
         task = bar.add_task(escape(printable(name)), total=size, completed=done, rate="")

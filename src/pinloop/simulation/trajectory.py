@@ -365,12 +365,7 @@ class Trajectory:
 
 
 def sampled(run: Trajectory, every: float) -> Trajectory:
-    """What `Samples` would have kept of a run.
-
-    Args:
-        run: a run with all its steps.
-        every: interval [s].
-    """
+    """What `Samples` would have kept of a run."""
     robot, span = run.robot, (float(run.t[0]), float(run.t[-1]))
     samples = Samples(robot.nq, robot.nv, RobotManifold(robot), span, every)
     for k, mode in enumerate(run.mode):
@@ -407,14 +402,7 @@ def columns(
 
 
 def joint_columns(robot: Mechanism, joint: str, q: Array, v: Array) -> dict[str, Array]:
-    """Coordinates and velocities of a joint by the names of their columns.
-
-    Args:
-        robot: the robot.
-        joint: name of the joint.
-        q: configurations, shape (k, nq).
-        v: velocities, shape (k, nv).
-    """
+    """Coordinates and velocities of a joint by the names of their columns."""
     at = robot.coordinates(joint)
     units, positions = joint_positions(robot, joint, q)
     rates = ["m/s" if linear else "rad/s" for linear in robot.is_translation[at.v]]
@@ -433,11 +421,6 @@ def joint_positions(robot: Mechanism, joint: str, q: Array) -> tuple[list[str], 
 
     An angle that is stored as cosine and sine is an angle here, over more than a turn if it made
     one; components of a quaternion, after the translations of the joint, have the unit "".
-
-    Args:
-        robot: the robot.
-        joint: name of the joint.
-        q: configurations, shape (k, nq).
     """
     at = robot.coordinates(joint)
     units = ["m" if linear else "rad" for linear in robot.is_translation[at.v]]

@@ -216,13 +216,7 @@ def recorded(
 
 
 def warn_if_singular(system: ModalSystem, transition: Transition, left: float) -> None:
-    """Warn where the rows of a transition lose rank, or are not met.
-
-    Args:
-        system: equations of motion by mode.
-        transition: the transition.
-        left: residual of the rows at the velocity after.
-    """
+    """Warn where the rows of a transition lose rank, or are not met."""
     if transition.regular and left <= CONTRADICTION * max(
         1.0, float(np.abs(transition.v_minus).max(initial=0.0))
     ):

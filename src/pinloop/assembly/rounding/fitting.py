@@ -146,9 +146,6 @@ class LoopCluster:
 
     Numbers without unit: lengths are divided by the characteristic length of the robot that the
     loops are part of.
-
-    Args:
-        robot: the mechanism.
     """
 
     robot: Mechanism
@@ -195,10 +192,6 @@ class LoopCluster:
 
         A tree joint's frame carries all that hangs on the joint, a frame B its own loop's end; a
         frame A moves the other side. Exact where the loops are closed, as the Jacobian by ``q``.
-
-        Args:
-            q: the configuration, shape (nq,).
-            first: row of the first residual.
         """
         robot, constraints = self.robot, self.problem.constraints
         unit, blocks = np.array([robot.length] * 3 + [1.0] * 3), []

@@ -123,10 +123,6 @@ class CutJoints:
 class LoopJoints:
     """The loop joints of a robot.
 
-    Args:
-        robot: the mechanism.
-        blocks: its tree.
-
     Attributes:
         body_a: body that carries frame A, shape (loops,); -1 for the ground.
         body_b: body that carries frame B.
@@ -271,11 +267,6 @@ class Handles:
     """Blocks, handles and the sweeps over them.
 
     Joints between blocks come first, then loops.
-
-    Args:
-        blocks: the blocks.
-        cuts: the joints between them.
-        loops: the loop joints.
 
     Attributes:
         sweeps: assembly and disassembly.

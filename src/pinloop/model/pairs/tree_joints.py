@@ -118,12 +118,7 @@ def composite(parts: Iterable[Any]) -> Any:
 
 
 def body_joint(labels: str, native: Callable[[], Any]) -> TreeJoint:
-    """Coordinates with a quaternion: velocities are those of the carried body, however it is met.
-
-    Args:
-        labels: names of the velocities.
-        native: Pinocchio's joint.
-    """
+    """Coordinates with a quaternion: velocities are of the carried body, however it is met."""
 
     def build(pitch: float, child: Array, forward: bool) -> Built:
         return native(), np.eye(3)

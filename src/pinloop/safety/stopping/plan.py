@@ -296,10 +296,6 @@ def _before_command(trigger: Trigger, columns: dict[str, int], v0: Array) -> Pie
 class PendingInstants:
     """The instants of a stop, as far as they are known.
 
-    Args:
-        plan: the plan of the stop.
-        train: delays and rises of the brakes.
-
     Attributes:
         brake_times: when brakes are commanded and power goes; infinite while not known.
         breaks: instants at which something changes by itself, in order [s].

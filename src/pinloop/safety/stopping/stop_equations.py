@@ -343,10 +343,6 @@ class StopTorque(Force):
 
     What holds the joints that stick is left out: on the trajectory these are locked, and the
     reaction of the lock is that torque.
-
-    Args:
-        train: brakes, gears, friction, drives.
-        phase: the phase.
     """
 
     train: Drivetrain

@@ -47,9 +47,6 @@ class RunPlots:
 
     Called, it draws an overview; its methods draw one thing each. A figure belongs to nobody:
     ``run.plot().savefig("run.png")`` writes it, a notebook shows it, ``pyplot`` is not touched.
-
-    Args:
-        run: the run, a `Trajectory`.
     """
 
     def __init__(self, run: Trajectory) -> None:

@@ -64,9 +64,6 @@ class Viewer(contextlib.AbstractContextManager["Viewer"]):
     Use it in a ``with`` block, or call `close`; the page ends with Python otherwise. Only browsers
     on this machine that know the address can see it. A notebook shows it below the cell.
 
-    Args:
-        exhibit: what is shown.
-
     Attributes:
         url: address to open in a browser on this machine.
     """

@@ -53,11 +53,7 @@ _COLORS = {
 
 
 class StopCurves:
-    """The charts that a page shows of a stop.
-
-    Args:
-        result: the stop.
-    """
+    """The charts that a page shows of a stop."""
 
     def __init__(self, result: StopResult) -> None:
         self.result, self.clock = result, clock_of(result)

@@ -201,11 +201,7 @@ class Binned(NamedTuple):
 
 
 def _bins(x: Array) -> NDArray[np.int64]:
-    """Number of the bin of each value: one per value if there are few, else even ones.
-
-    Args:
-        x: shape (n,).
-    """
+    """Number of the bin of each value: one per value if there are few, else even ones."""
     values, numbers = np.unique(x, return_inverse=True)
     if len(values) <= _MOST_BINS and len(x) >= 2 * len(values):
         return numbers.astype(np.int64)
