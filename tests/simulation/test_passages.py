@@ -207,6 +207,25 @@ def test_rows_on_velocities_hold_in_a_passage() -> None:
     assert x == pytest.approx(RADIUS * (want.y[0, -1] - np.pi / 2), abs=1e-7)
 
 
+def test_a_locked_axis_of_a_ball_joint_does_not_turn_in_a_passage() -> None:
+    """That lock is a row on velocities; what hangs on the joint moves as it does by itself."""
+    top = tables.table("top", tables.joint("ball", "spherical", "ground", "top", np.zeros(3)))
+    both = windows(2)
+    robot = tables.build(both | {part: both[part] + top[part] for part in ("bodies", "joints")})
+    alone = tables.build(top)
+    turning = np.array([2.0, -1.5, 0.0])
+    q, v = parallel(robot, np.pi / 2, -1.0)
+    at = robot.coordinates("ball")
+    q[at.q], v[at.v] = pin.Quaternion.Identity().coeffs(), turning
+    locks = pl.Mode(pl.simulation.Locked("ball", ("wz",)))
+    method = pl.MuntheKaas(rtol=1e-10, atol=1e-10)
+    run = pl.simulate(robot, q, v, until=2.0, mode=locks, method=method)
+    other = pl.simulate(alone, alone.neutral, turning, until=2.0, mode=locks, method=method)
+    assert not run.v[:, at.v][:, 2].any()
+    assert run.v[-1, at.v] == pytest.approx(other.v[-1], abs=1e-7)
+    assert abs(angle_of(robot, run.q[-1]) - angle_after(2, 2.0)) < 4e-8
+
+
 def test_rows_on_velocities_hold_where_the_branch_is_curved() -> None:
     """A four-bar on a cart that is geared to its rocker passes its flat pose, and comes back."""
     bars = (0.6, 0.5, 0.4)

@@ -124,10 +124,15 @@ class Passage:
         robot, rows = equations.robot, equations.rows
         self._group = RobotManifold(robot)
         self._unit = np.where(robot.is_translation, robot.length, 1.0)
-        self._free = np.delete(np.arange(robot.nv), rows.locked)
+        # A locked axis of a joint that turns about others restricts velocities, as rolling does.
+        joints = [np.arange(robot.nv)[robot.coordinates(name).v] for name in robot.joints]
+        curved = [at for at in joints if self._group.curved[at].any()]
+        turning = [at for at in curved if not np.isin(at, rows.locked).all()]
+        rolls = np.isin(rows.lock_columns, np.concatenate([_NONE, *turning]))
+        self._free = np.delete(np.arange(robot.nv), rows.lock_columns[~rolls])
         self._motion, self._speed = self._seen(q, v)[1], float(np.linalg.norm(v / self._unit))
-        holonomic = rows.holonomic[: rows.unlocked]
-        self._closing, self._rolling = np.flatnonzero(holonomic), np.flatnonzero(~holonomic)
+        self._closing = np.flatnonzero(rows.holonomic)
+        self._rolling = np.flatnonzero(np.append(~rows.holonomic[: rows.unlocked], rolls))
         home = np.zeros(len(self._free))
         J = self._rows(t, home)[0]
         self._along = np.linalg.svd(J)[2][_rank(J) :]
@@ -191,7 +196,9 @@ class Passage:
         rest = np.concatenate([R @ here.drift, scale[K] * b[K]]) - rows @ kept
         moves = Elimination(held, len(v))
         M, _, rows, rest = moves.reduce(self._equations.mass(here.q), kept, rows, rest)
-        return here.q, kept + moves.restore(Saddle(M, rows).project(rest))
+        kept += moves.restore(Saddle(M, rows).project(rest))
+        kept[self._equations.rows.locked] = 0.0
+        return here.q, kept
 
     def _regular_rows(self, here: _Point) -> Array:
         """``R``: orthonormal, in units of the coordinates."""
