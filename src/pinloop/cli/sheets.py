@@ -34,15 +34,7 @@ _SIGNS = {1: "+", -1: "-", 0: "0 (singular)"}
 
 @dataclass(frozen=True, eq=False)
 class Assembled:
-    """What a search for closed loops gave.
-
-    Args:
-        robot: the mechanism.
-        start: where it began, shape (nq,).
-        q: what it found, shape (nq,).
-        held: joints that were kept.
-        error: why the loops are not closed; None if they are.
-    """
+    """What a search for closed loops gave."""
 
     robot: Mechanism
     start: Array

@@ -24,14 +24,7 @@ BANDS = {"low": -1.0, "nominal": 0.0, "high": 1.0}
 
 
 def _number(word: str, units: Mapping[str, float], before: str, example: str) -> float:
-    """A number with one of some units, in the first of them.
-
-    Args:
-        word: the number with its unit.
-        units: sizes of the units.
-        before: what stands before it on the command line.
-        example: a number as it could be.
-    """
+    """A number with one of some units, in the first of them."""
     value = in_units(word, units)
     if value is None:
         raise BadValue(
@@ -86,14 +79,7 @@ def joint_values(robot: Mechanism, words: Sequence[str], option: str) -> dict[st
 def check_limits(
     robot: Mechanism, held: Mapping[str, Sequence[float]], option: str, way_out: str = ""
 ) -> None:
-    """Refuse coordinates outside the limits of their joints.
-
-    Args:
-        robot: the mechanism.
-        held: coordinates by joint [rad, m].
-        option: option that they were given with.
-        way_out: what else can be done.
-    """
+    """Refuse coordinates outside the limits of their joints."""
     q = robot.configuration(held)
     for name, value, least, most in outside_limits(robot, q, held):
         raise BadValue(

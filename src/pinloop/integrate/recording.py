@@ -6,7 +6,7 @@ How a motion goes is not known here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,45 +45,6 @@ class States(NamedTuple):
     psi: Array
     mode: NDArray[np.int64]
     inner: Array | None = None
-
-
-class Recording(Protocol):
-    """What stores the states of a motion."""
-
-    def add(
-        self,
-        t: float,
-        q: Array,
-        v: Array,
-        a: Array,
-        mode: int,
-        psi: Array | None = None,
-        inside: Inside | None = None,
-        inner: Array | None = None,
-    ) -> None:
-        """Take the next state.
-
-        Args:
-            t: time [s].
-            q: configuration, shape (nq,).
-            v: velocity, shape (nv,).
-            a: acceleration, shape (nv,).
-            mode: number of the mode that the state is in.
-            psi: the step in the algebra that leads there, shape (nv,); None at the start and after
-                a change of the mode, where no step does.
-            inside: what lies in that step; None where there is none.
-            inner: `Step.bends` of that step, if they cannot be computed later.
-        """
-        ...
-
-    @property
-    def last(self) -> float | None:
-        """Time of the last state [s]; None before the first."""
-        ...
-
-    def states(self) -> States:
-        """All that is kept; nothing can be added any more."""
-        ...
 
 
 class EveryStep:
@@ -125,7 +86,19 @@ class EveryStep:
         inside: Inside | None = None,
         inner: Array | None = None,
     ) -> None:
-        """Take the next state, see `Recording`."""
+        """Take the next state.
+
+        Args:
+            t: time [s].
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
+            a: acceleration, shape (nv,).
+            mode: number of the mode that the state is in.
+            psi: the step in the algebra that leads there, shape (nv,); None at the start and after
+                a change of the mode, where no step does.
+            inside: what lies in that step; None where there is none.
+            inner: `Step.bends` of that step, if they cannot be computed later.
+        """
         n = self.count
         if n == len(self._t):
             self._resize(n + n // 16 + 16)
@@ -195,7 +168,7 @@ class Samples:
         inside: Inside | None = None,
         inner: Array | None = None,
     ) -> None:
-        """Take the next state, see `Recording`; errors of ``inside`` pass through."""
+        """Take the next state, see `EveryStep`; errors of ``inside`` pass through."""
         if inside is None:
             self._fix()
         # Before the samples: should one of them fail, the last state is kept nevertheless.
@@ -232,3 +205,7 @@ class Samples:
         table = self._table
         psi = self._manifold.difference(table.q[table.count - 1], q) if table.count else None
         table.add(t, q, v, a, mode, psi)
+
+
+Recording = EveryStep | Samples
+"""What stores the states of a motion."""

@@ -40,13 +40,7 @@ Coordinates = dict[str, list[float]]
 
 
 def as_document(run: Trajectory, written: Iterable[Path] = (), failure: str = "") -> RunDocument:
-    """A run in a few numbers, as JSON has it; SI units.
-
-    Args:
-        run: the run, or a part of it.
-        written: files that hold it.
-        failure: why it could not go on; empty if it could.
-    """
+    """A run in a few numbers, as JSON has it; SI units."""
     energy = _energy(run)
     return {
         "format": "pinloop-run-1",
@@ -139,12 +133,7 @@ def _state_document(run: Trajectory, index: int) -> StateRecord:
 
 
 def run_table(run: Trajectory, failure: str = "") -> Report:
-    """A run as a report.
-
-    Args:
-        run: the run, or a part of it.
-        failure: why it could not go on; empty if it could.
-    """
+    """A run as a report."""
     short = bool(failure) or run.message.startswith("interrupted")
     title = f"{run.robot.name}: {_ended(run, failure)} at {run.t[-1]:.6g} s"
     blocks: list[Block] = [_facts(run), _states(run)]

@@ -109,13 +109,7 @@ def small_energy(robot: Mechanism) -> float:
 
 
 class _Follower:
-    """Evaluates speeds, torques and powers inside the steps of a stop.
-
-    Args:
-        history: the stop.
-        equations: its equations.
-        solved: their solutions at its states, where they are known.
-    """
+    """Evaluates speeds, torques and powers inside the steps of a stop."""
 
     def __init__(
         self, history: StopHistory, equations: StopEquations, solved: Sequence[Solved | None]

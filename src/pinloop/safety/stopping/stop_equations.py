@@ -54,10 +54,6 @@ class Solved(NamedTuple):
 class StopEquations:
     """The equations of motion of a stopping robot, phase by phase.
 
-    Args:
-        equations: equations of the robot with its loops, without forces.
-        train: brakes, gears, friction, drives.
-
     Attributes:
         weight: size of the weight of all bodies in the metric of the inverse of the mass matrix.
         passage: the branch that is followed near a singular pose; None elsewhere.

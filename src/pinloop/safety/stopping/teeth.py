@@ -22,10 +22,6 @@ from .stop_equations import StopEquations
 class Teeth:
     """The teeth and end stops of a robot while it stops.
 
-    Args:
-        train: which joints have teeth, and where.
-        ends: end stops of coordinates.
-
     Attributes:
         blocked: per coordinate the directions in which a tooth or an end stop blocks it: bit 1 up,
             bit 2 down.
