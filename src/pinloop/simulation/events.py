@@ -6,9 +6,10 @@ state whose zero is looked for. Events never touch Pinocchio.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Protocol, runtime_checkable
+from typing import Annotated
 
 import numpy as np
 
@@ -21,26 +22,21 @@ from .modes import Mode
 Guard = Callable[[float, Array, Array], float]
 
 
-@runtime_checkable
-class Action(Protocol):
+class Action(ABC):
     """What an event does to the mode."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """Name for messages."""
-        ...
 
     def apply(self, mode: Mode) -> Mode:
-        """Mode afterwards.
-
-        Raises:
-            BadValue: the mode does not allow it.
-        """
-        ...
+        """Mode afterwards, by default the same; `BadValue` if the mode does not allow it."""
+        return mode
 
 
 @dataclass(frozen=True)
-class Lock:
+class Lock(Action):
     """Lock a joint where it is."""
 
     joint: str
@@ -59,7 +55,7 @@ class Lock:
 
 
 @dataclass(frozen=True)
-class Unlock:
+class Unlock(Action):
     """Release a locked joint."""
 
     joint: str
@@ -79,7 +75,7 @@ class Unlock:
 
 
 @dataclass(frozen=True)
-class OpenLoop:
+class OpenLoop(Action):
     """Open a loop joint: it lets go."""
 
     loop: str
@@ -97,7 +93,7 @@ class OpenLoop:
 
 
 @dataclass(frozen=True)
-class CloseLoop:
+class CloseLoop(Action):
     """Close an open loop joint whose frames have met.
 
     Args:
@@ -125,36 +121,24 @@ class CloseLoop:
 
 
 @dataclass(frozen=True)
-class Stop:
+class Stop(Action):
     """End the run."""
 
     name: str = "stop"
 
-    def apply(self, mode: Mode) -> Mode:
-        """Change nothing."""
-        return mode
-
 
 @dataclass(frozen=True)
-class Touch:
+class Touch(Action):
     """Let a joint come to an end stop, or leave it: what then is decided with all others."""
 
     name: str = "touch"
 
-    def apply(self, mode: Mode) -> Mode:
-        """Change nothing; contacts are not the event's to decide."""
-        return mode
-
 
 @dataclass(frozen=True)
-class Report:
+class Report(Action):
     """Only remember that it happened."""
 
     name: str = "report"
-
-    def apply(self, mode: Mode) -> Mode:
-        """Change nothing."""
-        return mode
 
 
 @public
