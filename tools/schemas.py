@@ -6,39 +6,77 @@ Run with ``python -m tools.schemas`` from the root of the repository: it writes 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
-from pinloop.boundary.json import key_table
-from pinloop.cli import sheets as cli_documents
-from pinloop.io import loopsfile
-from pinloop.safety.brakes import file as brakefile
+from pinloop.cli import sheets
+from pinloop.integrate import MuntheKaas
+from pinloop.io.loading import RobotFile
+from pinloop.io.loopsfile import LoopsFile
+from pinloop.safety.brakes.file import BrakeFile
 from pinloop.safety.stopping import result as stop_document
+from pinloop.safety.stopping.plan import Trigger
+from pinloop.safety.stopping.prepared_robot import Payload
 from pinloop.safety.studies import studyfile
+from pinloop.safety.studies.space import Space
 from pinloop.scenarios import results as run_document
 from pinloop.scenarios import scenario_entries as scenario
 from pinloop.show import study_report
 
+from .json_schema import json_schema_of, key_table
 from .pages import DOCS
 
-__all__ = ["SCHEMAS", "text_of"]
+__all__ = ["SCHEMAS", "TABLES", "schema_of", "text_of", "with_tables"]
 
-SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
-    "brakes": brakefile.json_schema,
-    "loops": loopsfile.json_schema,
-    "run": run_document.json_schema,
-    "scenario": scenario.json_schema,
-    "stop": stop_document.json_schema,
-    "study": studyfile.json_schema,
-    "study-manifest": study_report.json_schema,
-    **{name: partial(cli_documents.json_schema, name) for name in cli_documents.DOCUMENTS},
+SCHEMAS: Mapping[str, Any] = {
+    "assembly": sheets.AssemblyDocument,
+    "brakes": BrakeFile,
+    "loops": LoopsFile,
+    "regularization": sheets.RegularizationDocument,
+    "run": run_document.RunDocument,
+    "scenario": scenario.Scenario,
+    "stop": stop_document.Document,
+    "study": studyfile.StudyFile,
+    "study-manifest": study_report.Manifest,
 }
-"""What makes each schema, by the name of its file."""
+"""What is in each file or document, by the name of the schema."""
 
-
-TABLES = {"scenario": scenario.TABLES, "studies": studyfile.TABLES}
+TABLES: Mapping[str, Mapping[str, type[Any]]] = {
+    "scenario": {
+        "the file": scenario.Scenario,
+        "robot": scenario.RobotEntry,
+        "start": scenario.StartEntry,
+        "forces": scenario.ForcesEntry,
+        "pd": scenario.DriveEntry,
+        "joint_spring": scenario.JointSpringEntry,
+        "joint_friction": scenario.FrictionEntry,
+        "spring": scenario.SpringEntry,
+        "damper": scenario.DamperEntry,
+        "point_force": scenario.PointForceEntry,
+        "events": scenario.EventEntry,
+        "when": scenario.WhenEntry,
+        "limits": scenario.LimitsEntry,
+        "method": MuntheKaas,
+        "stabilization": scenario.StabilizationEntry,
+        "outputs": scenario.OutputsEntry,
+    },
+    "studies": {
+        "the file": studyfile.StudyFile,
+        "robot": RobotFile,
+        "category": studyfile.CategoryEntry,
+        "payload": Payload,
+        "trigger": Trigger,
+        "space": Space,
+        "sampling": studyfile.SamplingEntry,
+        "obstacles": studyfile.ObstacleEntry,
+    },
+}
 """Pages with tables of keys: each stands between ``<!-- keys of NAME -->`` and ``<!-- end -->``."""
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """A schema by its name."""
+    return json_schema_of(SCHEMAS[name])
 
 
 def with_tables(page: str, text: str) -> str:
@@ -52,7 +90,7 @@ def with_tables(page: str, text: str) -> str:
 
 def text_of(name: str) -> str:
     """What the file of a schema has to say."""
-    return json.dumps(SCHEMAS[name](), indent=2) + "\n"
+    return json.dumps(schema_of(name), indent=2) + "\n"
 
 
 def main() -> None:

@@ -14,8 +14,8 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.json_schema import json_schema_of, key_table
 
-from pinloop.boundary.json import json_schema_of, key_table
 from pinloop.boundary.marks import (
     INTERNAL,
     As,

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.schemas import schema_of
 
 import pinloop as pl
 from pinloop.cli import main as cli
-from pinloop.cli.sheets import json_schema
 
 from ..beam_files import beam
 from ..fourbar_files import apart, rocker_angle
@@ -24,7 +24,7 @@ ROBOTS = Path(__file__).parents[2] / "urdf"
 
 def document(capsys: Captured, *words: str, code: int = 0) -> dict[str, Any]:
     name = {"assemble": "assembly", "regularize": "regularization"}[words[0]]
-    return printed_json(capsys, *words, code=code, schema=json_schema(name))
+    return printed_json(capsys, *words, code=code, schema=schema_of(name))
 
 
 # -- assemble -------------------------------------------------------------------------------------

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from tools.schemas import schema_of
 
 import pinloop as pl
 from pinloop.cli import main as cli
 from pinloop.integrate import Flow, StepMemory, Stepper
-from pinloop.scenarios.results import json_schema
 
 from ..beam_files import beam
 from ..fourbar_files import fourbar
@@ -49,7 +49,7 @@ def written(folder: Path, **changes: Any) -> str:
 
 
 def document(capsys: Captured, *words: str, code: int = 0) -> dict[str, Any]:
-    return printed_json(capsys, *words, code=code, schema=json_schema())
+    return printed_json(capsys, *words, code=code, schema=schema_of("run"))
 
 
 # -- what is printed ------------------------------------------------------------------------------

@@ -18,10 +18,11 @@ import jsonschema
 import numpy as np
 import pytest
 import yaml
+from tools.schemas import schema_of
 
 import pinloop as pl
 from pinloop.cli import main as cli
-from pinloop.safety.studies.studyfile import json_schema, read_study
+from pinloop.safety.studies.studyfile import read_study
 
 from ..beam_files import beam
 from .commands import Captured, printed_json
@@ -441,14 +442,14 @@ def test_the_chain_of_the_file_counts_for_instants(folder: Path, capsys: Capture
 
 
 def test_the_schema_is_strict() -> None:
-    assert not {'"ge"', '"gt"'} & set(re.findall(r'"\w+"', json.dumps(json_schema())))
-    assert set(json_schema()["required"]) == {"format", "robot"}
-    assert json_schema()["additionalProperties"] is False
+    assert not {'"ge"', '"gt"'} & set(re.findall(r'"\w+"', json.dumps(schema_of("study"))))
+    assert set(schema_of("study")["required"]) == {"format", "robot"}
+    assert schema_of("study")["additionalProperties"] is False
 
 
 def test_the_file_of_the_documentation_is_read(tmp_path: Path) -> None:
     (text,) = re.findall(r"<!-- study file of urdf -->\n```yaml\n(.*?)```", DOCS, re.DOTALL)
-    assert jsonschema.Draft202012Validator(json_schema()).is_valid(yaml.safe_load(text))
+    assert jsonschema.Draft202012Validator(schema_of("study")).is_valid(yaml.safe_load(text))
     for name in ("six_axis_arm.urdf", "six_axis_arm.brakes.yaml"):
         (tmp_path / name).write_bytes((ROOT / "urdf" / name).read_bytes())
     (tmp_path / "s.yaml").write_text(text)

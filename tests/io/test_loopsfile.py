@@ -10,11 +10,12 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.schemas import schema_of
 
 from pinloop.boundary.schema import read_data
 from pinloop.boundary.yaml import read_yaml
 from pinloop.errors import LoadError, PinloopError, UnknownName
-from pinloop.io.loopsfile import LoopsFile, apply_loops, json_schema
+from pinloop.io.loopsfile import LoopsFile, apply_loops
 from pinloop.io.quantities import locate
 from pinloop.model.description import GROUND, Body, Coupling, Description, Drive
 from pinloop.model.pairs import make_pair
@@ -331,7 +332,7 @@ def test_bad_file(text: str, words: str | None) -> None:
 
 
 def test_schema_says_what_the_file_may_say() -> None:
-    schema = json_schema()
+    schema = schema_of("loops")
     assert schema["additionalProperties"] is False
     assert {"loops", "couplings", "actuated", "cut", "drives", "gravity", "passive"} <= set(
         schema["properties"]

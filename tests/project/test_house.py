@@ -15,8 +15,8 @@ from tools.house import MEASURES, Measure, Package, report
 ROOT = Path(__file__).parents[2]
 
 REACHED = {
-    "lines": 58_100,
-    "files": 210,
+    "lines": 57_400,
+    "files": 209,
 }
 """What exceeds its target still: lower these numbers when the source gets better, never raise them.
 """

@@ -15,13 +15,13 @@ import jsonschema
 import numpy as np
 import pytest
 import yaml
+from tools.schemas import TABLES, schema_of
 
 import pinloop as pl
 from pinloop.boundary.schema import keys_of
 from pinloop.cli import main as cli
 from pinloop.scenarios import PlannedRun
 from pinloop.scenarios.results import Output, tried_outputs
-from pinloop.scenarios.scenario_entries import TABLES, json_schema
 
 from ..beam_files import beam
 from ..fourbar_files import apart, fourbar, rocker_angle
@@ -423,7 +423,7 @@ def test_files_that_are_no_scenario(folder: Path, content: str | None, said: str
 
 
 def test_the_schema_fits_the_files_that_are_shipped() -> None:
-    schema = jsonschema.Draft202012Validator(json_schema())
+    schema = jsonschema.Draft202012Validator(schema_of("scenario"))
     for path in (ROOT / "urdf").glob("*.scenario.yaml"):
         # YAML 1.1 takes 2e4 for a word, editors do not.
         text = path.read_text(encoding="utf-8")
@@ -435,8 +435,8 @@ def test_the_schema_fits_the_files_that_are_shipped() -> None:
 
 
 def test_the_schema_is_strict() -> None:
-    assert set(json_schema()["required"]) == {"format", "robot"}
-    assert json_schema()["additionalProperties"] is False
+    assert set(schema_of("scenario")["required"]) == {"format", "robot"}
+    assert schema_of("scenario")["additionalProperties"] is False
 
 
 def pieces(note: str) -> list[str]:
@@ -462,7 +462,7 @@ def test_every_piece_of_the_documentation_is_read(number: int, tmp_path: Path) -
 def test_every_key_has_an_example() -> None:
     """Each key of each table stands in some piece that is read."""
     seen = "\n".join([*pieces("piece"), *pieces("scenario of urdf")])
-    for name, entry in TABLES.items():
+    for name, entry in TABLES["scenario"].items():
         for key in keys_of(entry):
             if key != "format":
                 assert re.search(rf"(^|[\s{{-]){key}:", seen), f"{name}: {key}"

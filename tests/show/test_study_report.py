@@ -15,6 +15,7 @@ from statistics import median
 import jsonschema
 import numpy as np
 import pytest
+from tools.schemas import schema_of
 
 import pinloop as pl
 from pinloop.cli import main as cli
@@ -23,7 +24,6 @@ from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.stopping.result import PLANNING_AID
 from pinloop.show.plots.svg import color_of
 from pinloop.show.stop_report import make_motion
-from pinloop.show.study_report import json_schema
 from pinloop.show.study_report.distributions import bin_result, histogram, share_explained
 from pinloop.show.study_report.maps import hexagons, map_spans, outline, surface
 from pinloop.show.study_report.results import results_of
@@ -379,7 +379,7 @@ def test_the_manifest_is_in_the_page_and_beside_it(study: pl.Study, tmp_path: Pa
     beside = json.loads((tmp_path / "m.html.manifest.json").read_text(encoding="utf-8"))
     inside = re.search(r'id="manifest">(.*?)</script>', path.read_text("utf-8"), re.DOTALL)
     assert inside is not None and json.loads(inside[1]) == beside
-    jsonschema.Draft202012Validator(json_schema()).validate(beside)
+    jsonschema.Draft202012Validator(schema_of("study-manifest")).validate(beside)
     assert beside["sampling"] == {"method": "sobol", "arguments": {"count": 64, "seed": 0}}
     assert beside["resume"] == json.loads(Path(f"{study.path}.manifest.json").read_text("utf-8"))
 
@@ -407,4 +407,4 @@ def test_the_study_can_be_made_again_from_its_manifest(study: pl.Study, tmp_path
 
 
 def test_the_schema_is_strict() -> None:
-    assert json_schema()["additionalProperties"] is False
+    assert schema_of("study-manifest")["additionalProperties"] is False

@@ -1,4 +1,4 @@
-"""Files that users name: the one place that reads and writes them. Knows no format.
+"""Files that users name: the one place that reads and writes them. Knows no format but JSON.
 
 What is read is a regular file or a pipe, up to a size that the message names. What is written takes
 its place as a whole: a full disk or an interruption leaves what was there before. Pipes and devices
@@ -7,6 +7,7 @@ are written to and never replaced.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
@@ -174,6 +175,38 @@ def write_file(path: str | Path, write: Callable[[BinaryIO], object]) -> Path:
 def write_text(path: str | Path, text: str) -> Path:
     """Write a text file and return its path; see `replace_file`."""
     return write_file(path, lambda file: file.write(text.encode()))
+
+
+def json_text(
+    document: object,
+    *,
+    indent: int | None = 2,
+    ascii_only: bool = True,
+    finite: bool = True,
+) -> str:
+    """A document as text.
+
+    Args:
+        document: what JSON knows: dictionaries, lists, texts, numbers.
+        indent: blanks per level; None for one line.
+        ascii_only: whether other letters are escaped, for terminals and scripts in pages.
+        finite: whether infinities and NaN are refused, which only Python reads back.
+    """
+    return json.dumps(document, indent=indent, allow_nan=not finite, ensure_ascii=ascii_only)
+
+
+def json_values(document: object) -> Any:
+    """A document as JSON gives it back: tuples are lists, keys are texts; infinities stay."""
+    return json.loads(json_text(document, finite=False))
+
+
+def write_json(path: str | Path, document: object, *, finite: bool = True) -> Path:
+    """Write a document to a file, in UTF-8; see `json_text`.
+
+    Raises:
+        BadValue: the file cannot be written.
+    """
+    return write_text(path, json_text(document, ascii_only=False, finite=finite) + "\n")
 
 
 def check_target(path: Path, taken: Iterable[Path], label: str = "", *, force: bool = True) -> None:

@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
-from ..boundary.json import json_text
+from ..boundary.files import json_text
 from ..errors import BadValue, PinloopError, PinloopWarning, SimulationFailed, StopFailed
 from ..show.terminal import ReaderGone, complain, show_warning, write
 from ..version import __version__

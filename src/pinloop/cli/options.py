@@ -15,8 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from ..boundary.files import check_target
-from ..boundary.json import json_text, write_json
+from ..boundary.files import check_target, json_text, write_json
 from ..boundary.schema import keys_of
 from ..errors import PinloopError
 from ..io.loading import RobotFile

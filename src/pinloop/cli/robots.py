@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..assembly.assemble import assemble as close_loops
-from ..boundary.json import json_text
+from ..boundary.files import json_text
 from ..boundary.values import forward
 from ..errors import BadValue, LoopNotClosed
 from ..io.loading import RobotFile

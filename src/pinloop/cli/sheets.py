@@ -7,7 +7,6 @@ Decides nothing and moves nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
@@ -15,7 +14,6 @@ import numpy as np
 import pinocchio as pin
 
 from ..assembly.search import is_outside
-from ..boundary.json import json_schema_of
 from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..errors import LoopNotClosed, printable
@@ -293,15 +291,3 @@ class RegularizationDocument(TypedDict):
     residual: float | None
     undecided: list[str]
     held: list[int] | None
-
-
-DOCUMENTS: Mapping[str, Any] = {
-    "assembly": AssemblyDocument,
-    "regularization": RegularizationDocument,
-}
-"""The documents, by the names of their schema files."""
-
-
-def json_schema(name: str) -> dict[str, Any]:
-    """Return the JSON schema of a document of `DOCUMENTS`."""
-    return json_schema_of(DOCUMENTS[name])

@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from ..boundary.json import json_schema_of
 from ..boundary.marks import As, Check, Direction, Misfit, Name, NotNegative, Short, Vector3
 from ..boundary.xml import pose_rpy
 from ..errors import BadValue, LoadError, UnknownName
@@ -268,11 +267,6 @@ class LoopsFile:
         "limits per joint instead of those in the tree's file; infinite: none",
     ] = field(default_factory=dict)
     gravity: Annotated[Vector3 | None, "gravity [m/s^2]"] = None
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of the loops file."""
-    return json_schema_of(LoopsFile)
 
 
 def apply_loops(description: Description, loops: LoopsFile, source: str) -> Description:

@@ -17,8 +17,7 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 
-from ..boundary.files import check_target, may_replace, write_file
-from ..boundary.json import json_schema_of, write_json
+from ..boundary.files import check_target, may_replace, write_file, write_json
 from ..constraints.rows import locked_columns
 from ..errors import BadValue, PinloopError, printable
 from ..model.mechanism import Mechanism
@@ -296,11 +295,6 @@ class RunDocument(TypedDict):
     first: StateRecord
     last: StateRecord
     files: list[str]
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of the document."""
-    return json_schema_of(RunDocument)
 
 
 # -- files ----------------------------------------------------------------------------------------

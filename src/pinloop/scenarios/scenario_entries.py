@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from ..boundary.json import json_schema_of
 from ..boundary.marks import (
     As,
     Duration,
@@ -306,29 +305,3 @@ class Scenario:
         StabilizationEntry | None, "projection to the loops; null: let the drift be seen"
     ] = field(default_factory=StabilizationEntry)
     outputs: Annotated[OutputsEntry, "files that are written"] = field(default_factory=OutputsEntry)
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of the scenario file."""
-    return json_schema_of(Scenario)
-
-
-TABLES: Mapping[str, type[Any]] = {
-    "the file": Scenario,
-    "robot": RobotEntry,
-    "start": StartEntry,
-    "forces": ForcesEntry,
-    "pd": DriveEntry,
-    "joint_spring": JointSpringEntry,
-    "joint_friction": FrictionEntry,
-    "spring": SpringEntry,
-    "damper": DamperEntry,
-    "point_force": PointForceEntry,
-    "events": EventEntry,
-    "when": WhenEntry,
-    "limits": LimitsEntry,
-    "method": MuntheKaas,
-    "stabilization": StabilizationEntry,
-    "outputs": OutputsEntry,
-}
-"""The tables of the file, by what the documentation calls them."""

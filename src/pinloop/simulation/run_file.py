@@ -24,8 +24,7 @@ import yaml
 from numpy.typing import NDArray
 
 from ..boundary.arguments import public
-from ..boundary.files import as_target, read_bytes, write_file
-from ..boundary.json import json_text
+from ..boundary.files import as_target, json_text, read_bytes, write_file
 from ..boundary.marks import Name, Range
 from ..boundary.schema import read_data
 from ..boundary.yaml import read_yaml

@@ -9,10 +9,11 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from tools.schemas import schema_of
 
 import pinloop as pl
 from pinloop.safety.brakes.brakes import Brakes
-from pinloop.safety.brakes.file import json_schema, parameter_table
+from pinloop.safety.brakes.file import parameter_table
 from pinloop.safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS
 
 ROOT = Path(__file__).parents[3]
@@ -20,7 +21,7 @@ DOCS = (ROOT / "docs" / "brakes.md").read_text(encoding="utf-8")
 
 
 def test_schema_says_what_the_file_may_say() -> None:
-    schema = json_schema()
+    schema = schema_of("brakes")
     assert schema["additionalProperties"] is False
     assert set(schema["required"]) == {"format", "joints"}
     entry = schema["$defs"]["JointEntry"]
@@ -38,7 +39,7 @@ def test_schema_says_what_the_file_may_say() -> None:
 
 
 def test_the_schema_fits_the_files_that_are_shipped() -> None:
-    schema = jsonschema.Draft202012Validator(json_schema())
+    schema = jsonschema.Draft202012Validator(schema_of("brakes"))
     for path in (ROOT / "urdf").glob("*.brakes.yaml"):
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
         assert schema.is_valid(data), path

@@ -13,9 +13,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import scipy
+from tools.schemas import schema_of
 
 import pinloop as pl
-from pinloop.safety.stopping.result import json_schema
 
 from .robots_to_stop import LATE, arm_stop, on_axis, pendulum, wheel
 from .robots_to_stop import stop as stopped
@@ -26,7 +26,7 @@ URDF = ROOT / "urdf"
 
 def test_the_document_keeps_to_its_schema(tmp_path: Path) -> None:
     """Robots with loops, teeth and payload, stops of all categories, too."""
-    schema = jsonschema.Draft202012Validator(json_schema())
+    schema = jsonschema.Draft202012Validator(schema_of("stop"))
     tooth = stopped(pendulum(), -0.5, on_axis(kind="tooth"))
     controlled = arm_stop(category=pl.Category1(on_path=True, time_limit=1.5), payload=3.0)
     for k, result in enumerate((arm_stop(), tooth, controlled)):
@@ -39,9 +39,11 @@ def test_the_document_keeps_to_its_schema(tmp_path: Path) -> None:
 
 def test_the_schema_in_the_documentation_is_current() -> None:
     text = (ROOT / "docs" / "schemas" / "stop.schema.json").read_text(encoding="utf-8")
-    assert json.loads(text) == json_schema()
-    assert json_schema()["additionalProperties"] is False
-    assert all(block["additionalProperties"] is False for block in json_schema()["$defs"].values())
+    assert json.loads(text) == schema_of("stop")
+    assert schema_of("stop")["additionalProperties"] is False
+    assert all(
+        block["additionalProperties"] is False for block in schema_of("stop")["$defs"].values()
+    )
 
 
 def test_what_the_document_says(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from typing import Annotated, Any, Literal, get_args
 import yaml
 
 from ...boundary.files import read_bytes, write_text
-from ...boundary.json import json_schema_of
 from ...boundary.marks import Name, Short, nonempty
 from ...boundary.schema import keys_of, read_data
 from ...boundary.yaml import line_of, read_yaml
@@ -109,11 +108,6 @@ class BrakeFile:
         Mapping[Name, _Joint], nonempty, "parameters per joint, instead of the defaults"
     ]
     faults: Annotated[tuple[Name, ...], "what has been done to the brakes, in words"] = ()
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of the brake file."""
-    return json_schema_of(BrakeFile)
 
 
 def parameter_table(parameters: Mapping[str, Parameter] = JOINT_PARAMETERS) -> str:

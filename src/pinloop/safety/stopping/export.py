@@ -19,7 +19,7 @@ import yaml
 from numpy.typing import NDArray
 
 from ...boundary.csv import write_rows
-from ...boundary.json import write_json as write_document
+from ...boundary.files import write_json as write_document
 from ...boundary.marks import Array
 from ...boundary.values import origin
 from ...errors import BadValue

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from ...boundary.arguments import public
-from ...boundary.json import json_schema_of
 from ...boundary.marks import Check
 from ...boundary.values import forward, stored_fields
 from ...model.mechanism import Mechanism
@@ -412,8 +411,3 @@ class Document(TypedDict):
     ledger: LedgerRecord
     events: list[EventRecord]
     warnings: list[str]
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of the document."""
-    return json_schema_of(Document)

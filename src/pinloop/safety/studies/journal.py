@@ -31,8 +31,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ...boundary.csv import csv_line
-from ...boundary.files import may_replace, read_text
-from ...boundary.json import json_text, json_values, write_json
+from ...boundary.files import json_text, json_values, may_replace, read_text, write_json
 from ...errors import PinloopError
 from ..brakes.joint_brake import FrozenTable
 from ..stopping import StopResult

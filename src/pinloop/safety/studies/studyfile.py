@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pinocchio as pin
 
-from ...boundary.json import json_schema_of
 from ...boundary.marks import Name, Positive, Short, Vector3, nonempty
 from ...boundary.schema import Document
 from ...errors import BadValue, LoadError, UnknownName
@@ -144,24 +143,6 @@ class StudyFile:
         Annotated[tuple[Name, ...], nonempty] | None,
         "criteria of `pinloop worst`; all that matter by default",
     ] = None
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of the study file."""
-    return json_schema_of(StudyFile)
-
-
-TABLES: Mapping[str, type[Any]] = {
-    "the file": StudyFile,
-    "robot": RobotFile,
-    "category": CategoryEntry,
-    "payload": Payload,
-    "trigger": Trigger,
-    "space": Space,
-    "sampling": SamplingEntry,
-    "obstacles": ObstacleEntry,
-}
-"""The tables of the file, by what the documentation calls them."""
 
 
 @dataclass(frozen=True, eq=False)

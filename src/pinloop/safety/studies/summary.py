@@ -22,7 +22,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from ...boundary.arguments import public, require_kind
-from ...boundary.json import json_values
+from ...boundary.files import json_values
 from ...boundary.marks import Array
 from ...errors import BadValue, printable
 from ...tables.number_format import numbers, units_of

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from numpy.typing import NDArray
 
-from ...boundary.json import json_text
+from ...boundary.files import json_text
 from ...errors import PinloopError
 
 Message = dict[str, Any]

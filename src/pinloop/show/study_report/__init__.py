@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from ...boundary.files import as_target, may_replace, write_text
-from ...boundary.json import json_schema_of, json_text, json_values
+from ...boundary.files import as_target, json_text, json_values, may_replace, write_text
 from ...errors import BadValue
 from ...safety.space.solids import Obstacle
 from ...safety.stopping.export import (
@@ -265,11 +264,6 @@ def manifest_document(study: Study) -> Manifest:
             "sha256": document["resume"]["motion_sha256"],
         }
     return document
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of the document."""
-    return json_schema_of(Manifest)
 
 
 def _obstacle(obstacle: Obstacle) -> ObstacleRecord:

@@ -1,9 +1,8 @@
-"""JSON out: documents as text, and their schemas from the dataclasses that files are read into."""
+"""JSON schemas and Markdown tables of keys, from the dataclasses that files are read into."""
 
 from __future__ import annotations
 
 import inspect
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -11,44 +10,10 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, is_typeddict
 
-from .files import write_text
-from .marks import BOUNDS, As, Check, Range, Short, parted
-from .schema import keys_of
+from pinloop.boundary.marks import BOUNDS, As, Check, Range, Short, parted
+from pinloop.boundary.schema import keys_of
 
-
-def json_text(
-    document: object,
-    *,
-    indent: int | None = 2,
-    ascii_only: bool = True,
-    finite: bool = True,
-) -> str:
-    """A document as text.
-
-    Args:
-        document: what JSON knows: dictionaries, lists, texts, numbers.
-        indent: blanks per level; None for one line.
-        ascii_only: whether other letters are escaped, for terminals and scripts in pages.
-        finite: whether infinities and NaN are refused, which only Python reads back.
-    """
-    return json.dumps(document, indent=indent, allow_nan=not finite, ensure_ascii=ascii_only)
-
-
-def json_values(document: object) -> Any:
-    """A document as JSON gives it back: tuples are lists, keys are texts; infinities stay."""
-    return json.loads(json_text(document, finite=False))
-
-
-def write_json(path: str | Path, document: object, *, finite: bool = True) -> Path:
-    """Write a document to a file, in UTF-8; see `json_text`.
-
-    Raises:
-        BadValue: the file cannot be written.
-    """
-    return write_text(path, json_text(document, ascii_only=False, finite=finite) + "\n")
-
-
-# -- schemas ---------------------------------------------------------------------------------------
+__all__ = ["json_schema_of", "key_table"]
 
 
 def json_schema_of(kind: Any) -> dict[str, Any]:
