@@ -16,6 +16,7 @@ from pinloop.simulation.modes import AxisFriction
 
 from .. import screw_tables as tables
 from ..mechanisms import gear_pair
+from ..random_linkages import parallel_mechanism
 from ..safety.stopping.robots_to_stop import (
     G,
     brakes,
@@ -258,6 +259,24 @@ def test_a_gear_gives_in_in_one_step_to_its_instant(ratio: float) -> None:
     assert sorted(what for _, what in run.slips) == ["pinion slides", "wheel slides"]
     assert [t for t, _ in run.slips] == pytest.approx([due, due], abs=1e-9)
     assert not ((due - 1e-2 < run.t) & (run.t < due - 1e-8)).any()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_legs_that_stick_are_as_if_locked(seed: int) -> None:
+    """Four axes hold a platform in two ways while its third leg moves: no step is shorter for it.
+
+    Inside a step loops are closed but for its error, which those that stick must not feel.
+    """
+    machine = tables.build(parallel_mechanism(193))
+    q, v = moving(machine, seed, speed=1.0)
+    locks = ["l1j0", "l2j0"]
+    v = v + pl.EquationsOfMotion(machine, locks=locks).jump(0.0, q, v).a
+    friction = dry(l1j0=5.0, l1j1=50.0, l1j2=0.5, l2j0=20.0)
+    run = pl.simulate(machine, q, v, until=0.6, forces=[friction])
+    locked = pl.simulate(machine, q, v, until=0.6, mode=pl.Mode(locks))
+    assert not run.slips
+    assert len(run.t) <= len(locked.t) + 3
+    assert np.allclose(run.q[-1], locked.q[-1], atol=1e-7)
 
 
 # -- besides locks, end stops, other runs -------------------------------------------------------

@@ -33,9 +33,10 @@ from ..dynamics.stick_slip import (
 )
 from ..integrate import TURN, Coordinate, Guard, Step
 from ..linalg.saddle import Saddle, factor_mass, solve_mass
-from ..tolerances import HELD_SHARE, SIGNAL_SPEED
+from ..tolerances import HELD_SHARE, LAST_BITS, SIGNAL_SPEED
 from .events import BoundEvent, Touch
 from .modes import AxisFriction, ModalSystem, Mode, RobotManifold
+from .stabilization import Projection, Projector
 
 _NOTHING = 1e5
 """How many times its rounding the torque of what sticks need not be followed more closely."""
@@ -157,7 +158,7 @@ class DryFriction:
         self._limit = np.array([axis.limit for axis in self._axes])
         self._loop = [axis for axis in self._axes if axis.column is None]
         self._weight = weight_of(system.robot.model)
-        self._curved = RobotManifold(system.robot).curved
+        self._manifold = RobotManifold(system.robot)
         self._tiny = SIGNAL_SPEED * max(1.0, float(np.abs(v).max(initial=0.0)))
         names = [f"{axis.name} comes to rest" for axis in self._axes]
         self._rests = [BoundEvent(name, Rest(name, k)) for k, name in enumerate(names)]
@@ -286,7 +287,7 @@ class DryFriction:
     ) -> Callable[[float, Array, Array], float]:
         """Rate of an axis along a direction, beyond a level."""
         column = axis.column
-        if column is not None and not self._curved[column]:
+        if column is not None and not self._manifold.curved[column]:
             return Coordinate(column, None, sign, sign * beyond)
         if column is not None:
             return lambda t, q, v: float(sign * v[column]) - beyond
@@ -366,6 +367,9 @@ class DryFriction:
 
     def _fits(self, mode: Mode, t: float, q: Array, v: Array) -> bool:
         """Whether some torques within their bounds hold all that sticks, but for rounding."""
+        # Inside a step rows hold only nearly: what sticks would seem to be moved by them.
+        rows, manifold = self._system.equations(mode), self._manifold.in_mode(mode)
+        q, v, _ = Projector(rows, Projection(LAST_BITS), manifold).apply(t, q, v)
         here = self._at(self._system.equations(mode.without_friction), t, q, v)
         slides = {axis[:2]: axis.slides for axis in mode.friction}
         sign = np.array([slides.get((axis.joint, axis.axis), 0) for axis in self._axes])
