@@ -193,11 +193,11 @@ class Projector:
         if rank is None:
             return
         rank -= len(self._rows.locked)
-        J = J[:, self._free]
-        factor, _, count, _ = lapack().dpstrf(J.dot(J.T), lower=1)
-        pivots = factor.diagonal()[:count]
-        if len(self._free) < J.shape[1]:  # what is locked may leave fewer independent
-            rank = min(rank, int((pivots > GRAM_NOISE * pivots.max(initial=0.0)).sum()))
+        free = J[:, self._free]
+        factor, _, count, _ = lapack().dpstrf(free.dot(free.T), lower=1)
+        pivots = factor.diagonal()[:count]  # roots of those of J J'
+        if free.shape != J.shape:  # what is locked may leave fewer independent
+            rank = min(rank, int((pivots**2 > GRAM_NOISE * pivots.max(initial=0.0) ** 2).sum()))
         if rank > self._independent:
             self._independent, self._best = rank, 0.0
         rank = self._independent
