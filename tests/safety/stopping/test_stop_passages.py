@@ -19,7 +19,7 @@ from pinloop.safety.stopping.export import series_of
 
 from ... import mechanisms as m
 from ... import screw_tables as tables
-from ...linkages import triple_parallelogram, windows
+from ...linkages import together, triple_parallelogram, windows
 from ...screw_tables import Array
 from ...simulation.test_passages import GRAVITY, angle_of, parallel, size
 from ...simulation.test_tangents import flat, random_bars, rates, tangents
@@ -219,6 +219,67 @@ def test_windows_that_come_to_rest_in_their_flat_pose(where: str) -> None:
     assert angle_of(machine, stop.run.q[-1]) == pytest.approx(0.0, abs=1e-8)
     assert stop.outcome in (("stopped",) if where == "all" else ("stopped", "does not hold"))
     assert abs(stop.ledger.error) < 1e-8 * stop.ledger.turned_over
+
+
+@pytest.mark.parametrize("category", [0, 1])
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_a_start_in_the_flat_pose_has_as_many_drives_as_its_branch(
+    category: int, share: float
+) -> None:
+    """To first order two cranks move independently there; on the branch one leads the other.
+
+    Drives go on until power goes, or slow the leading crank down; the brake of the other one helps.
+    """
+    machine = tables.build(windows(1))
+    q, v = parallel(machine, 0.0, -4.0)
+    lead = Brake(dynamic_torque=60.0 * share, static_torque=400.0, deceleration=20.0)
+    other = Brake(dynamic_torque=60.0 * (1.0 - share) + 1e-9, static_torque=400.0, deceleration=7.0)
+    brakes = pl.Brakes({"low0": lead, "low1": other}, pl.safety.Chain(sensor=0.02))
+    stop = pl.stop(machine, q, v, brakes=brakes, category=category, method=precise(1e-9))
+    assert stop.outcome == "stopped"
+    angle, time = -4.0 * 0.02, 0.02
+    if category == 1:
+        end, time = angle - 0.5 * 4.0**2 / 20.0, time + 4.0 / 20.0
+    else:
+        want = braked(1, angle, -4.0, 60.0)
+        end, time = want.y[0, -1], time + want.t[-1]
+    assert angle_of(machine, stop.run.q[-1]) == pytest.approx(end, abs=1e-7)
+    assert stop.stopping_time == pytest.approx(time, abs=1e-6)
+
+
+@pytest.mark.parametrize("rounding", [0.0, 1e-13, -1e-13])
+def test_what_comes_loose_in_the_flat_pose_follows_its_loads(rounding: float) -> None:
+    """Held by drives at two joints the pose is not singular, and then it is."""
+    machine, (_, S, I) = tables.build(windows(1)), size(1)
+    weak = dict.fromkeys(("low0", "low1"), Brake(dynamic_torque=2.5))
+    brakes = pl.Brakes(weak, pl.safety.Chain(drive_off=0.05))
+    q, v = parallel(machine, 0.0, 0.0)
+    v[machine.coordinates("left0").v] = rounding
+    stop = pl.stop(machine, q, v, brakes=brakes, until=0.35, method=precise(1e-9))
+    assert stop.outcome == "does not hold"
+    fall = solve_ivp(
+        lambda t, y: [y[1], (-GRAVITY * S * np.cos(y[0]) + 5.0) / I],
+        (0.0, 0.3), [0.0, 0.0], method="DOP853", rtol=1e-12, atol=1e-13,
+    )  # fmt: skip
+    assert angle_of(machine, stop.run.q[-1]) == pytest.approx(fall.y[0, -1], abs=1e-7)
+
+
+@pytest.mark.parametrize("held", [["left", "top"], ["left"]])
+def test_what_is_held_does_not_hide_that_the_others_pass(held: list[str]) -> None:
+    """Beside the window a parallelogram stands still: held, its rows depend on each other."""
+    both = windows(1), m.parallelogram()
+    bodies = [body for entries in both for body in entries["bodies"]]
+    machine = tables.build(together("both", *both) | {"bodies": bodies})
+    q, v = parallel(tables.build(windows(1)), 0.3, -3.0)
+    q, v = np.append(q, [0.0, 0.0, 0.0]), np.append(v, [0.0, 0.0, 0.0])
+    assert machine.joints[:3] == ("low0", "left0", "low1")
+    want = braked(1, 0.3, -3.0, 20.0)
+    assert want.y[0, -1] < -0.1
+    brakes = holding({"low0": 20.0} | dict.fromkeys(held, 1e3))
+    stop = pl.stop(machine, q, v, brakes=brakes, method=precise(1e-9))
+    assert stop.outcome == "stopped"
+    assert any(start is not None for start in stop.history.branches)
+    assert angle_of(machine, stop.run.q[-1]) == pytest.approx(want.y[0, -1], abs=1e-8)
 
 
 # -- other linkages --------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ then cuts the power. Category 2 brings it to rest and keeps the power.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
@@ -15,7 +16,9 @@ from ...boundary.arguments import checked, public
 from ...boundary.marks import INTERNAL, Array, NotNegative, Positive
 from ...dynamics import EquationsOfMotion
 from ...errors import BadValue
+from ...integrate import NoBranch
 from ...linalg.saddle import Saddle
+from ...simulation.passages import open_passage
 from ...tolerances import NO_SPEED, TIME_SUM
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import Chain
@@ -215,7 +218,7 @@ def make_plan(
     now = not category.controlled
     command, off = chain.command, chain.command + chain.drive_off
     brake_times = BrakeTimes(command, command if now else np.inf, off if now else np.inf)
-    columns = _driven(equations, brakes, q0)
+    columns = _driven(equations, brakes, q0, v0)
     follows = np.zeros(len(v0), dtype=bool)
     follows[list(columns.values())] = True
     first = _before_command(trigger, columns, np.where(follows, v0, 0.0))
@@ -246,11 +249,11 @@ def make_plan(
     return replace(plan, longest=longest).on_path(duration)
 
 
-def _driven(equations: EquationsOfMotion, brakes: Brakes, q: Array) -> dict[str, int]:
+def _driven(equations: EquationsOfMotion, brakes: Brakes, q: Array, v: Array) -> dict[str, int]:
     """Velocity coordinates of the driven joints of the tree, by name.
 
     As many as move independently: where loops couple drives, those with a brake come first, and
-    what is left goes along.
+    what is left goes along. In a singular pose the branch of the velocity tells how many these are.
     """
     robot = equations.robot
     names = brakes.motorized(robot)
@@ -260,8 +263,13 @@ def _driven(equations: EquationsOfMotion, brakes: Brakes, q: Array) -> dict[str,
     rest = np.zeros(robot.nv)
     M = np.eye(robot.nv)  # ranks do not depend on it
     J = equations.terms(0.0, q, rest)[0]
-    rows, rank = J, Saddle(M, J).rank
-    chosen: dict[str, int] = {}
+    rank, general = Saddle(M, J).rank, equations.rank
+    if general is not None and rank < general and v.any():
+        with suppress(NoBranch):
+            q = open_passage(equations, 0.0, q, v).start[1]
+            J = equations.terms(0.0, q, rest)[0]
+            rank = Saddle(M, J).rank
+    rows, chosen = J, dict[str, int]()
     for name in sorted(names, key=lambda name: name not in brakes.joints):
         more = np.vstack([rows, np.eye(robot.nv)[columns[name]]])
         if Saddle(M, more).rank > rank:

@@ -292,9 +292,14 @@ class StopSimulation:
         return replace(self._flow, acceleration=accelerated, branch=None, loss=None)
 
     def _look_for_branch(self, t: float, q: Array, v: Array) -> None:
-        """Decide on the branch that is followed, or that a state beside a singular pose is on."""
+        """Decide on the branch that is followed, or that a state beside a singular pose is on.
+
+        At rest there only its loads tell, once it is decided what sticks.
+        """
         projector = self.projector
         if projector is None or self.equations.passage or projector.regularity > Regularity.AWAY:
+            return
+        if np.abs(v).max() <= self.tiny:
             return
         projector.lock(np.zeros(self.robot.nv, dtype=bool))
         projector.look(t, q)
