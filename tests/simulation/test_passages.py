@@ -33,7 +33,8 @@ GRAVITY = 9.81
 
 def size(count: int) -> tuple[float, float, float]:
     """Mass [kg], first and second moment of the bars' rotation [kg m, kg m^2]."""
-    return 2.0 * count + 1, (3 * count + 1) / 2, (4 * count + 1) / 3
+    thin = 1e-9 * (count + 1)  # what `rod` is turned about its own line
+    return 2.0 * count + 1, (3 * count + 1) / 2, (4 * count + 1) / 3 + thin
 
 
 def angle_after(count: int, time: float, angle: float = np.pi / 2, rate: float = -1.0) -> float:
@@ -61,28 +62,47 @@ def angle_of(robot: pl.Mechanism, q: Array) -> float:
     return float(q[robot.coordinates("low0").q][0] + np.pi / 2)
 
 
-def swing(count: int, time: float, **options: Any) -> float:
-    """Error of the angle after a swing through flat poses [rad]."""
+def swing(count: int, time: float, method: pl.MuntheKaas) -> tuple[float, float]:
+    """Error of the angle after a swing through flat poses [rad], part of the energy missed."""
     robot = tables.build(windows(count))
-    run = pl.simulate(robot, *parallel(robot, np.pi / 2, -1.0), until=time, **options)
-    return abs(angle_of(robot, run.q[-1]) - angle_after(count, time))
+    run = pl.simulate(robot, *parallel(robot, np.pi / 2, -1.0), until=time, method=method)
+    energy = run.energy()
+    missed = np.abs(energy.error).max() / np.ptp(energy.potential)
+    return abs(angle_of(robot, run.q[-1]) - angle_after(count, time)), float(missed)
+
+
+def precise(name: str, rtol: float) -> pl.MuntheKaas:
+    return pl.MuntheKaas(name, rtol=rtol, atol=rtol)
 
 
 METHODS = [
-    (pl.MuntheKaas(), 4e-7),
-    (pl.MuntheKaas("dopri5", rtol=1e-10, atol=1e-10), 4e-9),
-    (pl.MuntheKaas("dop853"), 2e-6),
-    (pl.MuntheKaas("dop853", rtol=1e-11, atol=1e-11), 4e-9),
-    (pl.MuntheKaas("rk4", step=1e-2), 2e-6),
-    (pl.MuntheKaas("rk4", step=2e-3), 3e-9),
+    (precise("dopri5", 1e-6), 2e-5),
+    (precise("dopri5", 1e-8), 1e-7),
+    (precise("dopri5", 1e-10), 2e-9),
+    (precise("dopri5", 1e-12), 4e-10),
+    (precise("dop853", 1e-6), 5e-5),
+    (precise("dop853", 1e-8), 1e-7),
+    (precise("dop853", 1e-10), 2e-9),
+    (precise("dop853", 1e-12), 4e-10),
+    (precise("radau5", 1e-6), 1e-6),
+    (precise("radau5", 1e-8), 5e-9),
+    (precise("radau9", 1e-9), 4e-10),
+    (pl.MuntheKaas("rk4", step=1e-2), 2e-7),
+    (pl.MuntheKaas("rk4", step=5e-3), 1e-8),
+    (pl.MuntheKaas("rk4", step=2e-3), 4e-10),
+    (pl.MuntheKaas("rk4", step=1e-3), 4e-10),
 ]
 
 
-@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("count", [1, 6])
 @pytest.mark.parametrize(("method", "error"), METHODS)
 def test_windows_swing_through_flat_poses(count: int, method: pl.MuntheKaas, error: float) -> None:
-    """The smaller the tolerance or the step, the smaller the error; four poses are passed."""
-    assert swing(count, 4.0, method=method) < error
+    """The smaller the tolerance or the step, the smaller the error; four poses are passed.
+
+    Down to what rounding leaves: smaller tolerances and steps gain nothing, and lose nothing.
+    """
+    off, missed = swing(count, 4.0, method)
+    assert off < error and missed < 0.1 * error + 1e-11
 
 
 def test_between_its_states_a_passage_is_as_accurate(tmp_path: Path) -> None:
@@ -102,7 +122,7 @@ def test_between_its_states_a_passage_is_as_accurate(tmp_path: Path) -> None:
 
 
 def test_fixed_steps_keep_their_order() -> None:
-    errors = [swing(2, 2.0, method=pl.MuntheKaas("rk4", step=h)) for h in (0.02, 0.01, 0.005)]
+    errors = [swing(2, 2.0, pl.MuntheKaas("rk4", step=h))[0] for h in (0.02, 0.01, 0.005)]
     orders = np.log2(np.array(errors[:-1]) / errors[1:])
     assert orders == pytest.approx(4.0, abs=0.5)
 
@@ -400,12 +420,30 @@ def test_neither_velocity_nor_loads_tell_which_branch_it_is() -> None:
         pl.simulate(robot, *parallel(robot, 0.0, 0.0), until=1.0)
     text = str(refused.value)
     assert "'windows 2' rests in a singular pose, where branches of its motion meet" in text
-    assert "('low0' 1, 'left0' -1, 'low1' 1, 'left1' -1, 'low2' 1)" in text.replace("-0", "0") or (
-        "('low0' -1, 'left0' 1, 'low1' -1, 'left1' 1, 'low2' -1)" in text
-    )
+    # Each window goes on as a parallelogram, or its bar on the left stays.
+    for branch in (
+        "('low0' 1, 'left0' -1, 'low1' 1, 'left1' -1, 'low2' 1)",
+        "('left0' 1, 'low1' 1, 'left1' -1, 'low2' 1)",
+        "('left1' 1, 'low2' 1)",
+    ):
+        assert text.count(branch) == 1
+    assert text.count("('") == 3
     level = tables.build(windows(2) | {"gravity": [0.0, 0.0, 0.0]})
     run = pl.simulate(level, *parallel(level, 0.0, 0.0), until=1.0)
     assert np.ptp(run.q, axis=0).max() == 0.0, "what is in equilibrium rests"
+
+
+def test_branches_that_touch_are_named_too() -> None:
+    """Three cranks in line: another motion is allowed to first order, and a second time so.
+
+    So close to the branch that rounding does not tell, assemblies lie beside it, where the rows are
+    independent: these do not count.
+    """
+    robot, q = FLAT["three cranks"]()
+    for reduced in (robot, pl.regularize(robot)):
+        assert pl.EquationsOfMotion(reduced).around(0.0, q).rank == robot.nv - 1
+    with pytest.raises(pl.InconsistentVelocity, match=r"such as \('low0' 1, 'top0' 1, 'low1' 1, "):
+        pl.simulate(robot, q, until=1.0)
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -182,10 +182,12 @@ def _branches(equations: EquationsOfMotion, t: float, q: Array) -> list[Array]:
     branches: list[Array] = []
     for _ in range(_TRIES):
         start = null @ rng.standard_normal(null.shape[1])
-        v = _tangent(defect, null, start, RANK * float(np.linalg.norm(defect(start))))
+        allowed = RANK * float(np.linalg.norm(defect(start)))
+        v = _tangent(defect, null, start, allowed, keep=not equations.rows.moving)
         if not v.any():
             continue
-        v = v / v[np.argmax(np.abs(v))]
+        # Of rates that are as large the first one, so that rounding does not choose the sign.
+        v = v / v[np.argmax(np.abs(v) > (1.0 - _STILL) * np.abs(v).max())]
         if all(np.abs(v - other).max() > _STILL for other in branches):
             branches.append(v)
         if len(branches) == _LISTED:
@@ -267,7 +269,7 @@ def obstacle(
     near = np.zeros(robot.nv)
     if not resting:
         null = _allowed_velocities(equations, J, M, len(left))
-        near = _tangent(defect, null, v, 1e-3 * allowed)
+        near = _tangent(defect, null, v, 1e-3 * allowed, keep=not rows.moving)
     return Obstacle(rows.labels[int(np.argmax(np.abs(missed)))], residual, resting, near)
 
 
@@ -293,8 +295,14 @@ def _defect(equations: EquationsOfMotion, t: float, q: Array, left: Array, v: Ar
     return np.asarray(left @ (equations.rows.scale * equations.terms(t, q, v)[2]))
 
 
-def _tangent(defect: Callable[[Array], Array], null: Array, v: Array, allowed: float) -> Array:
-    """A velocity near ``v`` on a tangent, by Newton's method; zeros if none is reached."""
+def _tangent(
+    defect: Callable[[Array], Array], null: Array, v: Array, allowed: float, *, keep: bool
+) -> Array:
+    """A velocity near ``v`` on a tangent, by Newton's method; zeros if none is reached.
+
+    To ``keep`` the speed, steps are at right angles to the velocity: the way to rest, where the
+    defect is least, is no way to a tangent on which branches touch.
+    """
     u = v.copy()
     if null.shape[1] == 0:
         return np.zeros(len(v))
@@ -304,5 +312,7 @@ def _tangent(defect: Callable[[Array], Array], null: Array, v: Array, allowed: f
             return u if np.linalg.norm(u) > _SLOWEST * np.linalg.norm(v) else np.zeros(len(v))
         # The defect is of second order in velocities: differences of any size are exact.
         slope = np.column_stack([(defect(u + w) - defect(u - w)) / 2 for w in null.T])
+        ahead = np.linalg.lstsq(null, u)[0]
+        slope -= np.outer(slope @ ahead, ahead) / (ahead @ ahead) if keep else 0.0
         u = u - null @ np.linalg.lstsq(slope, left, rcond=RANK)[0]
     return np.zeros(len(v))
