@@ -292,19 +292,14 @@ class StopSimulation:
         return replace(self._flow, acceleration=accelerated, branch=None, loss=None)
 
     def _look_for_branch(self, t: float, q: Array, v: Array) -> None:
-        """Decide on the branch that is followed, or that a state beside a singular pose is on.
-
-        At rest there only its loads tell, once it is decided what sticks.
-        """
+        """Decide on the branch that is followed, or that a state beside a singular pose is on."""
         projector = self.projector
         if projector is None or self.equations.passage or projector.regularity > Regularity.AWAY:
-            return
-        if np.abs(v).max() <= self.tiny:
             return
         projector.lock(np.zeros(self.robot.nv, dtype=bool))
         projector.look(t, q)
         # Of what is at rest loads tell the branch, once it is decided what holds it.
-        if projector.regularity < Regularity.NEAR and (v.any() or self.phases):
+        if projector.regularity < Regularity.NEAR and np.abs(v).max() > self.tiny:
             with suppress(NoBranch):
                 self._on_branch(t, q, v)
 
