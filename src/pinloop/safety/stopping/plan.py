@@ -260,16 +260,13 @@ def _driven(equations: EquationsOfMotion, brakes: Brakes, q: Array, v: Array) ->
     columns = {name: robot.coordinates(name).v.start for name in names}
     if len(equations.rows) == 0:
         return columns
-    rest = np.zeros(robot.nv)
-    M = np.eye(robot.nv)  # ranks do not depend on it
-    J = equations.terms(0.0, q, rest)[0]
-    rank, general = Saddle(M, J).rank, equations.rank
+    M, rows = np.eye(robot.nv), equations.closure(0.0, q)[0]  # ranks do not depend on masses
+    rank, general = Saddle(M, rows).rank, equations.rank
     if general is not None and rank < general and v.any():
         with suppress(NoBranch):
-            q = open_passage(equations, 0.0, q, v).start[1]
-            J = equations.terms(0.0, q, rest)[0]
-            rank = Saddle(M, J).rank
-    rows, chosen = J, dict[str, int]()
+            rows = equations.closure(*open_passage(equations, 0.0, q, v).start[:2])[0]
+            rank = Saddle(M, rows).rank
+    chosen: dict[str, int] = {}
     for name in sorted(names, key=lambda name: name not in brakes.joints):
         more = np.vstack([rows, np.eye(robot.nv)[columns[name]]])
         if Saddle(M, more).rank > rank:

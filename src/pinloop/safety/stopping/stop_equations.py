@@ -208,15 +208,11 @@ class StopEquations:
         )
         return *now, low_rate, high_rate
 
-    def beyond(self, t: float, q: Array, v: Array) -> float:
-        """How far the phase is from its end [N m]; positive once it should have ended.
+    def passed(self, t: float, q: Array, v: Array) -> Array:
+        """How far all that may end the phase is from doing so [N m]; positive once it should have.
 
         It ends when a joint that is pinned comes loose, or when the power in a gear turns round.
         """
-        return float(self.passed(t, q, v).max(initial=-np.inf))
-
-    def passed(self, t: float, q: Array, v: Array) -> Array:
-        """How far each of the things that end the phase is from doing so [N m], see `beyond`."""
         solved = self.solve(t, q, v)
         torque, output = solved.holding_torque, solved.gear_output
         violations = self._violations(t, v, torque, output)
