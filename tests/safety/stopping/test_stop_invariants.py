@@ -197,7 +197,7 @@ def test_the_states_of_a_step_are_compared_with_the_bounds_all_at_once(first: in
             turned = turned[power]
             worst = max([worst, *over, *turned])
             assert equations.bound_violation() == pytest.approx(worst, rel=1e-12, abs=1e-12)
-            single = equations.beyond(t, now.q + 10 * t, faster * now.v)
+            single = equations.passed(t, now.q + 10 * t, faster * now.v).max(initial=-np.inf)
             assert single == pytest.approx(max([-np.inf, *over, *turned]), rel=1e-12, abs=1e-12)
         found.append(worst)
     assert max(found) > 0.1 and sum(np.isfinite(found)) > 10
@@ -239,7 +239,7 @@ def test_torques_of_tied_joints_are_shared_as_evenly_as_their_brakes_allow(
     stuck = replace(decided, sliding=at_rest, stuck=~no, redundant=True)
     equations.enter(stuck)
     # Both are equally far from their bounds: of what is missing each has half.
-    assert equations.beyond(0.0, now.q, none) == pytest.approx(excess / 2, abs=1e-9)
+    assert equations.passed(0.0, now.q, none).max() == pytest.approx(excess / 2, abs=1e-9)
     way = -int(up)
     expected = {0: way, 1: way} if excess > 0.0 else {}
     assert equations.breaking_away(0.0, now.q, none) == expected

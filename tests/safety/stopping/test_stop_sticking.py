@@ -265,7 +265,7 @@ def test_what_is_decided_agrees_with_the_motion_after_it(first: int) -> None:
         equations, now = drawn_moment(seed)
         phase = decide_phase(equations, now)
         equations.enter(phase)
-        assert equations.passed(now.t, now.q, now.v).max() < 0.0
+        assert equations.passed(now.t, now.q, now.v).max(initial=-np.inf) < 0.0
         assert equations.breaking_away(now.t, now.q, now.v) == {}
         ahead, noise = leaving(equations, phase, now)
         assert np.all(ahead >= -2 * noise)
