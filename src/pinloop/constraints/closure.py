@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pinocchio as pin
+from numpy.polynomial.polynomial import polyder
 from numpy.typing import ArrayLike
 
 from ..boundary.arguments import flat_numbers, public
@@ -84,7 +85,10 @@ class Constraints:
             for coupling in self._couplings
         }
         self._polynomials = {
-            coupling.name: [_derivatives(polynomial) for polynomial in coupling.polynomials]
+            coupling.name: [
+                [polyder(polynomial, order).tolist() for order in range(3)]
+                for polynomial in coupling.polynomials
+            ]
             for coupling in self._couplings
         }
 
@@ -279,15 +283,7 @@ class Constraints:
         ]
 
 
-def _derivatives(polynomial: tuple[float, ...]) -> list[tuple[float, ...]]:
-    """Coefficients of a polynomial and its first two derivatives, lowest power first."""
-    derivatives = [polynomial]
-    for _ in range(2):
-        derivatives.append(tuple(k * c for k, c in enumerate(derivatives[-1]))[1:])
-    return derivatives
-
-
-def _horner(coefficients: tuple[float, ...], x: float) -> float:
+def _horner(coefficients: list[float], x: float) -> float:
     """Value of a polynomial."""
     value = 0.0
     for coefficient in reversed(coefficients):

@@ -22,6 +22,20 @@ from ..constraints.relative_motion import BodyPoint, JointMotion, Place, PointDi
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
 
+__all__ = [
+    "PD",
+    "BoundForce",
+    "Damper",
+    "Force",
+    "JointDamping",
+    "JointFriction",
+    "JointSpring",
+    "PointForce",
+    "Spring",
+    "Torque",
+    "TorqueFunction",
+]
+
 Signal = float | Callable[[float], float]
 """A number, or a function of time."""
 Coordinate = Callable[[Array, pin.Data], tuple[float, Array]]

@@ -22,6 +22,18 @@ from ..linalg.saddle import Saddle, factor_mass
 from ..tolerances import RANK
 from .independence import dependent_coordinates
 
+__all__ = [
+    "Augmented",
+    "BoundFormulation",
+    "BoundStateFormulation",
+    "Formulation",
+    "FurtherRows",
+    "MatrixFormulation",
+    "Projected",
+    "StateFormulation",
+    "Voronets",
+]
+
 
 class MatrixFormulation(ABC):
     """A formulation that works on mass matrix and rows of the whole robot."""

@@ -48,17 +48,7 @@ _LOCKED: Color = (0.12, 0.44, 0.71, 1.0)
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """What is shown of a run.
-
-    Args:
-        rate: frames per second of motion.
-        ghosts: times of poses that are shown translucent [s].
-        traces: frames or bodies whose path is drawn; that of the tool by default, if there is one.
-        forces: loop joints, and locks as ``"lock:<joint>"``, whose reactions are arrows; True for
-            all there are.
-        moments: whether the moments of loop joints are arrows too.
-        title: title of the page; the robot's name by default.
-    """
+    """What is shown of a run; what each field means is told by `simulation.trajectory.Replay`."""
 
     rate: float = 30.0
     ghosts: Sequence[float] = ()
