@@ -304,8 +304,8 @@ def _not_held(result: StopResult) -> Iterator[str]:
     """Joints that nothing holds, or that did not come to rest."""
     if result.outcome == "time-out":
         yield (
-            f"the robot did not stop within {milliseconds(float(result.run.t[-1]))}; its times and "
-            "ways are those up to then"
+            f"the robot did not stop within {milliseconds(float(result.run.t[-1]))}; times "
+            "and paths are those until then"
         )
     for name, joint in result.joints.items():
         torque = units_of(result.robot, name).torque
