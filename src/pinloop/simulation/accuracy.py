@@ -44,18 +44,7 @@ class Accuracy:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """A run as its balance sees it.
-
-    Args:
-        robot: the mechanism.
-        equations: equations of motion that hold at each state.
-        t: times, shape (k,).
-        q: configurations, shape (k, nq).
-        v: velocities, shape (k, nv).
-        a: accelerations, shape (k, nv).
-        dense: state inside a step as a function of time.
-        accuracy: how the run was computed.
-    """
+    """A run as its balance sees it; arrays as of a `Trajectory`."""
 
     robot: Mechanism
     equations: Sequence[EquationsOfMotion]

@@ -238,15 +238,7 @@ def _regularized(robot: Mechanism, opened: frozenset[str]) -> Mechanism:
 
 
 class ModalSystem:
-    """The equations of motion of a robot in each of its modes, built when first needed.
-
-    Args:
-        robot: the mechanism.
-        rows: constraint rows beyond loops and couplings.
-        forces: what acts besides gravity.
-        formulation: how reactions are eliminated.
-        regularization: remove redundant loop rows in every mode.
-    """
+    """The equations of motion of a robot in each of its modes, built when first needed."""
 
     def __init__(
         self,

@@ -64,12 +64,7 @@ _RENEWAL = BoundEvent("renewal", Report("renewal"))
 
 @dataclass(frozen=True, eq=False)
 class BoundEvents:
-    """The events of a run.
-
-    Args:
-        timed: events at a time, in order.
-        guards: guards of the others.
-    """
+    """The events of a run: those at a time, in order, and the guards of the others."""
 
     timed: tuple[BoundEvent, ...]
     guards: tuple[Guard[BoundEvent], ...]
@@ -100,18 +95,7 @@ State = HybridState[RunMode]
 
 
 class Run:
-    """A run of a robot, which a `HybridIntegrator` steps.
-
-    Args:
-        system: equations of motion by mode.
-        method: integrator.
-        stabilization: projection, or None.
-        span: start and end [s].
-        events: what to look for.
-        recording: what is stored, still empty.
-        ends: position limits.
-        contacts: those of them that are end stops, and dry friction.
-    """
+    """A run of a robot, which a `HybridIntegrator` steps."""
 
     def __init__(
         self,

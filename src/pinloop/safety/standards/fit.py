@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -304,11 +304,8 @@ class Fit:
     def as_dict(self) -> dict[str, Any]:
         """Parameters, comparison and warnings, as JSON takes them; errors not known are None."""
         parameters = [
-            {
-                "joint": parameter.joint,
-                "parameter": parameter.parameter,
-                "value": parameter.value,
-                "unit": parameter.unit,
+            asdict(parameter)
+            | {
                 "error": parameter.error if math.isfinite(parameter.error) else None,
                 "identified": parameter.identified,
             }
