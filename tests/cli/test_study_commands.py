@@ -185,6 +185,24 @@ def test_interrupted_and_gone_on_with(folder: Path) -> None:
     assert f"interrupted after {done} of 3000 cases" in words
 
 
+def test_a_study_without_cases_writes_no_report(
+    folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    path, page = written(folder), folder / "report.html"
+    page.write_text("what was there before")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules["pinloop.safety.studies.study"], "_run", interrupt)
+        assert cli.run(["study", path, "--html", str(page)]) == 130
+    out, err = capsys.readouterr()
+    assert page.read_text() == "what was there before" and str(page) not in out
+    assert "interrupted after 0 of" in re.sub(r"\s+", " ", err)
+    assert cli.run(["study", path, "--html", str(page)]) == 0
+    assert "what was there before" not in page.read_text()
+
+
 def test_speeds_above_limits_are_told(folder: Path, capsys: Captured) -> None:
     space = PLAIN["space"] | {"speed": {"axis": [0, 5], "rail": 0}}
     assert cli.run(["study", written(folder, space=space)]) == 0

@@ -85,7 +85,7 @@ def study(
     check_targets([file], json=as_json, html=html)
     plan = read_study(file, results)
     done, summary = _done(plan, jobs)
-    written = [] if html is None else [done.save_html(html, worst=plan.worst)]
+    written = [done.save_html(html, worst=plan.worst)] if html and done.done else []
     give_result(
         as_json,
         lambda: as_document(done, summary),
