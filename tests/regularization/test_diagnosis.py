@@ -323,3 +323,14 @@ def test_a_pose_that_cannot_be_left_is_warned_of() -> None:
     found = pl.diagnose(tables.build(linkages.collinear_three_bar()))
     assert found.mobility == 0
     assert "singular pose that the mechanism cannot leave" in found.warnings[-1]
+
+
+@pytest.mark.parametrize("motors", [["crank"], None])
+def test_joints_that_count_as_actuated_for_want_of_motors_are_said_to(
+    motors: list[str] | None,
+) -> None:
+    motors_given = {} if motors is None else {"actuated": motors}
+    report = pl.diagnose(tables.build(m.four_bar() | motors_given), samples=2)
+    (line,) = [line for line in str(report).splitlines() if line.split()[:1] == ["actuated"]]
+    assert report.motors_named is report.as_dict()["motors_named"] is (motors is not None)
+    assert line.endswith("1  crank" if motors else "; no motor is named")

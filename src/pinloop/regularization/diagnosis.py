@@ -87,6 +87,7 @@ class Diagnosis:
             Bricard); only sampling drops them. None if the robot cannot be assembled.
         warnings: what looks wrong, here and in loading.
         sampled_rows: rows that sampling has dropped, which are none of ``reduced_rows``.
+        motors_named: whether motors are named; if not, joints with one axis count as actuated.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Diagnosis:
     rounding: Rounding | None = None
     warnings: tuple[str, ...] = field(default=())
     sampled_rows: int = 0
+    motors_named: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain values, for JSON."""
@@ -141,10 +143,11 @@ class Diagnosis:
         ranks = sorted(set(self.ranks))
         spread = f" (from {ranks[0]} to {ranks[-1]} over samples)" if len(ranks) > 1 else ""
         residual = f"residual {self.closure_error:.1e} m, rad"
+        guessed = "" if self.motors_named else "; no motor is named"
         entries = [
             ("bodies", f"{self.bodies}, {self.mass:.4g} kg moving"),
             ("tree joints", f"{self.joints} moving, nq = {self.nq}, nv = {self.nv}"),
-            ("actuated", f"{len(self.actuated)}  {_listed(self.actuated)}"),
+            ("actuated", f"{len(self.actuated)}  {_listed(self.actuated)}{guessed}"),
             ("loops", f"{len(self.loops)}, couplings {self.couplings}"),
             ("constraint equations", str(self.rows)),
             ("rank", f"{self.rank}{spread}"),
@@ -264,6 +267,7 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
         loops=_summaries(robot, constraints),
         couplings=len(robot.couplings),
         actuated=robot.actuated,
+        motors_named=robot.description.actuated is not None,
         assembled=assembled,
         rows=rows,
         reduced_rows=reduced,
