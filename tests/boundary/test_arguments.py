@@ -90,6 +90,14 @@ def things() -> Iterator[tuple[str, Any]]:
                 yield f"{prefix}{name}", thing
 
 
+def makers() -> Iterator[tuple[str, Any]]:
+    """Class and static methods of public classes, which make their objects."""
+    for name, thing in things():
+        for part, member in inspect.getmembers_static(thing) if inspect.isclass(thing) else ():
+            if isinstance(member, (classmethod, staticmethod)) and not part.startswith("_"):
+                yield f"{name}.{part}", getattr(thing, part)
+
+
 def sensible(parameter: str, robot: pl.Mechanism, brakes: pl.Brakes, run: Any, stop: Any) -> Any:
     """A value that a parameter of this name may have."""
     q = run.q[0]
@@ -131,14 +139,14 @@ class Closed:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", [name for name, _ in things()])
+@pytest.mark.parametrize("name", [name for room in (things, makers) for name, _ in room()])
 def test_only_errors_of_pinloop_leave(
     name: str, values: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pinloop.show.scene, "Viewer", Closed)
     monkeypatch.setattr(webbrowser, "open", lambda *_, **__: True)
-    thing, short = dict(things())[name], name.rpartition(".")[2]
+    thing, short = dict([*things(), *makers()])[name], name.rpartition(".")[2]
     parameters = inspect.signature(thing).parameters
     needed = {
         key: values(key)
@@ -166,7 +174,7 @@ MADE: list[tuple[str, str]] = [
     ("run", "plot"), ("run", "save"), ("run", "placement"), ("robot", "frame_id"),
     ("robot", "save"), ("robot", "placement"), ("brakes", "late"), ("brakes", "weak"),
     ("stop", "point"), ("swept", "contains"), ("swept", "mesh"), ("swept", "export"),
-    ("constraints", "by_name"), ("report", "text"), ("stop", "plot"),
+    ("constraints", "by_name"), ("report", "text"), ("stop", "plot"), ("separation", "report"),
 ]  # fmt: skip
 """Methods of values that are not made by their classes, or whose arguments libraries read."""
 
@@ -183,10 +191,11 @@ def test_only_errors_of_pinloop_leave_methods(
         "constraints": lambda: pl.Constraints(values("robot")),
         "stop": lambda: values("result"),
         "report": lambda: values("result").table(),
+        "separation": lambda: pl.separation(values("result"), human_speed=1.6),
     }
     function = getattr(made.get(owner, lambda: values(owner))(), method)
     parameters = inspect.signature(function).parameters
-    needed = {"by": 0.1, "factor": 0.5, "body": values("frame")}
+    needed = {"by": 0.1, "factor": 0.5, "body": values("frame"), "facts": [], "notes": []}
     others = {
         key: needed.get(key, values(key))
         for key, parameter in parameters.items()
@@ -281,6 +290,14 @@ def test_methods_ask_too(tmp_path: Path) -> None:
                 ask(strange)
 
 
+@pytest.mark.parametrize("shapes", [((3,), (2, 3)), ((3, 3), (3,)), ((3, 3), (2, 4)), ((), ())])
+def test_matrices_fit_each_other(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    M, J = (np.ones(shape) for shape in shapes)
+    for function in (pl.dynamics.relative_projections, pl.dynamics.dependent_coordinates):
+        with pytest.raises(pl.BadValue, match=re.escape(f"M has shape {M.shape} and J {J.shape};")):
+            function(M, J)
+
+
 def test_names_of_loops_and_intervals_are_looked_at(values: Callable[[str], Any]) -> None:
     robot, stop, brakes = values("robot"), values("result"), values("brakes")
     equations = pl.EquationsOfMotion(robot)
@@ -359,3 +376,7 @@ def test_shipped_names_are_all_guarded() -> None:
     for name, thing in things():
         if inspect.isfunction(thing):
             assert hasattr(thing, "__wrapped__"), name
+        elif inspect.isclass(thing) and not inspect.isabstract(thing):
+            for part, member in inspect.getmembers(thing, inspect.isfunction):
+                if not part.startswith("_") and member.__module__.startswith("pinloop"):
+                    assert hasattr(member, "__wrapped__"), f"{name}.{part}"

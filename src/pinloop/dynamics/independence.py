@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..assembly.continuation import nearby_assembly
 from ..boundary.arguments import public
 from ..boundary.marks import Array
-from ..errors import NotFinite
+from ..errors import BadValue, NotFinite
 from ..linalg.dense import lapack
 from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
@@ -44,7 +44,7 @@ def relative_projections(M: Array, J: Array) -> Array:
     Returns:
         Shape (n,), in [0, 1].
     """
-    saddle = Saddle(M, J)
+    saddle = Saddle(*_matrices(M, J))
     return np.asarray(np.diagonal(saddle.constraint_metric()) / np.diagonal(saddle.mass))
 
 
@@ -68,7 +68,7 @@ def dependent_coordinates(
         Indices of the dependent coordinates, shape (rank,), best first, and what was left of the
         projection of each when it was chosen.
     """
-    saddle = Saddle(M, J, tolerance=tolerance, max_rank=max_rank)
+    saddle = Saddle(*_matrices(M, J), tolerance=tolerance, max_rank=max_rank)
     if saddle.rank == 0:
         return np.zeros(0, dtype=np.intp), np.zeros(0)
     size = np.sqrt(np.diagonal(saddle.mass))
@@ -77,6 +77,13 @@ def dependent_coordinates(
     )
     rank = min(int(rank), saddle.rank)
     return order[:rank].astype(np.intp) - 1, np.diagonal(factor)[:rank] ** 2
+
+
+def _matrices(M: Array, J: Array) -> tuple[Array, Array]:
+    """Both, if their shapes fit."""
+    if M.ndim != 2 or J.ndim != 2 or not len(M) == M.shape[1] == J.shape[1]:
+        raise BadValue(f"M has shape {M.shape} and J {J.shape}; they need (n, n) and (m, n)")
+    return np.asarray(M, dtype=float), np.asarray(J, dtype=float)
 
 
 def general_rank(

@@ -6,6 +6,7 @@ moves. A mesh of the robot counts as its convex hull, a mesh of an obstacle as i
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -339,7 +340,7 @@ class Obstacle:
         if isinstance(mesh, trimesh.Trimesh):
             vertices, faces = np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64)
         elif isinstance(mesh, (str, Path)):
-            if not Path(mesh).is_file():
+            if not os.path.isfile(mesh):
                 raise BadValue(f"{what}: there is no mesh file '{mesh}'")
             vertices, faces = read_mesh(Path(mesh), what)
         else:

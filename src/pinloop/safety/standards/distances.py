@@ -48,6 +48,7 @@ class Term:
     source: str
 
 
+@public
 class Distance(ABC):
     """A distance that is the sum of its terms."""
 

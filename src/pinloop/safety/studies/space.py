@@ -319,6 +319,7 @@ class Corners(Sampling):
         return Grid(2).block(names, first, last)
 
 
+@public
 @dataclass(frozen=True)
 class _Seeded(Sampling):
     """Points of a generator."""
