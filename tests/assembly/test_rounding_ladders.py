@@ -88,6 +88,15 @@ def test_the_work_of_a_fit_is_linear_in_the_loops(
         assert report.reduced_rows == 2 * count
 
 
+def test_a_hundred_equal_rungs_are_fitted_at_one_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries, residuals, robot = work(rungs(100), tmp_path, monkeypatch)
+    # Asked for at many places at once, 29,000 entries and three residuals a rung were needed.
+    assert entries < 4_000 * 100 and residuals < 150
+    assert pl.diagnose(robot, samples=1).mobility == 1
+
+
 def test_a_long_ladder_is_not_said_to_be_barely_held(monkeypatch: pytest.MonkeyPatch) -> None:
     # The longer it is, the softer: its least singular value is a thousandth of the largest.
     def fail(*_: Any) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 
@@ -155,8 +156,7 @@ def _fits(problem: Problem, q: Array, tolerance: float, floor: float) -> list[Fi
             continue
         cluster = group.cluster()
         for start in _starts(cluster, group.configuration(cluster, q), near):
-            fit = _meant(cluster, start, tolerance, floor)
-            if fit is not None:
+            if fit := _meant(cluster, start, tolerance, floor):
                 fits += [fit] if fit.size > FITTED else []
                 break
     return fits
@@ -203,8 +203,7 @@ def _meant(cluster: LoopCluster, q: Array, tolerance: float, floor: float) -> Fi
     # The lower the rank, the more special the geometry: the most special in reach is the one meant.
     fits: list[Fit] = []
     for rank in _ranks(cluster.residual(q), cluster.jacobian(q), tolerance):
-        fit = _Hypothesis(cluster, q, rank, tolerance).fit()
-        if fit is not None:
+        if fit := _Hypothesis(cluster, q, rank, tolerance).fit():
             fits.append(fit)
             if fit.size <= floor:
                 break
@@ -256,25 +255,33 @@ class _Hypothesis:
         # Where conditions are met to second order, loops open by far less than frames are off.
         is_open = max(place.opening for place in self.few) > limit
         reach = limit if is_open else self.allowed
-        for rules in _rules(cluster, limit, reach):
-            fit = self._closing(rules, reach, reach)
-            if fit is not None and rules and fit.size > _WIDE * limit:
-                # Within a wide tolerance axes are aligned by chance: then far less is enough.
-                return self._closing([], reach, fit.size / _FAR) or fit
-            if fit is not None:
+        for choices in _rules(cluster, limit, reach):
+            if fit := self._closing(choices, reach, reach):
                 return fit
         return None
 
-    def _closing(self, rules: Sequence[Rule], reach: float, most: float) -> Fit | None:
-        """The least change that obeys the rules, with which the loops close wherever they go.
+    def _closing(self, choices: Iterable[list[Rule]], reach: float, most: float) -> Fit | None:
+        """The first change that obeys rules, with which the loops close wherever they go.
 
-        It is asked for at one place first, then at several: what closes everywhere although it was
-        asked for less is the least change of all, and what is too large there is so everywhere.
+        ``choices``: what the axes on the links may be meant to obey, the likeliest first.
+        ``reach``: by how much the loops are open at most. ``most``: largest change worth a look.
+        """
+        for rules, fit in self._changes(choices, reach, most):
+            there = walk(fit.cluster, self.q, self.rank, CLOSED, _FEW)
+            if there is not None and self._is_exact(fit.cluster, there):
+                if rules and fit.size > _WIDE * self.limit:
+                    # Within a wide tolerance axes are aligned by chance: then far less is enough.
+                    return self._closing([[]], reach, fit.size / _FAR) or fit
+                return fit
+        return None
 
-        Args:
-            rules: what the axes on the links are to obey.
-            reach: by how much the loops are open at most.
-            most: the largest change worth looking for.
+    def _changes(
+        self, choices: Iterable[list[Rule]], reach: float, most: float
+    ) -> Iterator[tuple[list[Rule], Fit]]:
+        """Changes that obey rules and close the loops at one place, then at several.
+
+        What closes everywhere although it was asked for less is the least change of all, and what
+        is too large at one place is so everywhere.
         """
         cluster = self.cluster
         assert self.few is not None
@@ -282,18 +289,16 @@ class _Hypothesis:
         neutral = cluster.robot.neutral
         is_home = float(np.linalg.norm(cluster.residual(neutral))) <= reach
         homes = (neutral, None) if is_home else (None,)
-        start = [] if is_home else self.few[:1]
-        for home, is_first in ((homes[0], True), *((home, False) for home in homes)):
-            places = start if is_first else self.many
-            if places is None or not (is_first or self.rank < cluster.robot.nv):
-                continue
-            fit = fit_frames(cluster, places, most, rules, home)
-            if fit is None and is_first:
-                break
-            there = None if fit is None else walk(fit.cluster, self.q, self.rank, CLOSED, _FEW)
-            if fit is not None and there is not None and self._is_exact(fit.cluster, there):
-                return fit
-        return None
+        start, possible = [] if is_home else self.few[:1], list[list[Rule]]()
+        for rules in choices:
+            if fit := fit_frames(cluster, start, most, rules, homes[0]):
+                possible.append(rules)
+                yield rules, fit
+        if not possible or self.rank == cluster.robot.nv or self.many is None:
+            return
+        for rules, home in product(possible, homes):
+            if fit := fit_frames(cluster, self.many, most, rules, home):
+                yield rules, fit
 
     def _is_exact(self, cluster: LoopCluster, places: Sequence[Place]) -> bool:
         """Whether loops are closed at all places, with rows of the rank and no more."""
@@ -305,17 +310,20 @@ class _Hypothesis:
         return True
 
 
-def _rules(cluster: LoopCluster, limit: float, reach: float) -> list[list[Rule]]:
-    """What axes may be meant to obey, the likeliest first.
+def _rules(cluster: LoopCluster, limit: float, reach: float) -> list[list[list[Rule]]]:
+    """What axes may be meant to obey, without and with equal lengths, the likeliest first.
 
     Axes that nearly meet may do so by chance, and lengths are seldom equal by themselves.
     """
     aligned = alignments_of(cluster.robot, cluster.ends, limit)
     parallel = [rule for rule in aligned if rule.kind == "parallel"]
     alike = equalities_of(cluster.robot, cluster.ends, reach)
-    choices: list[list[Rule]] = [[*aligned]]
-    choices += [[*parallel]] if len(parallel) < len(aligned) else []
-    return choices + [[*rules, *alike] for rules in choices if alike]
+    kinds = [aligned, parallel] if len(parallel) < len(aligned) else [aligned]
+    choices = [[[*rules], *([[*rules, *alike]] if alike else [])] for rules in kinds]
+    # In a wide reach lengths are equal by chance, and come last.
+    if limit <= DEFAULT_TOLERANCE:
+        return choices
+    return [[rules] for column in zip(*choices, strict=True) for rules in column]
 
 
 def _rebuilt(robot: Mechanism, fits: list[Fit], tolerance: float, word: str) -> Mechanism:
