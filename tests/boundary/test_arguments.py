@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import product
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -73,12 +74,18 @@ def four_bar(folder: Path) -> pl.Mechanism:
     return pl.load(fourbar(folder))
 
 
+def public_names(room: ModuleType) -> list[str]:
+    """What a room lists, or else what it defines without an underscore."""
+    own = [k for k, v in vars(room).items() if getattr(v, "__module__", "") == room.__name__]
+    return list(getattr(room, "__all__", [name for name in own if not name.startswith("_")]))
+
+
 def things() -> Iterator[tuple[str, Any]]:
     """Public functions and classes, except errors, of the package and its rooms, each once."""
     rooms = [name for name in pl.__all__ if inspect.ismodule(getattr(pl, name))]
     seen: set[int] = set()
     for prefix, room in (("", pl), *((f"{name}.", getattr(pl, name)) for name in rooms)):
-        for name in room.__all__:
+        for name in public_names(room):
             thing = getattr(room, name)
             plain = inspect.isfunction(thing) or (
                 inspect.isclass(thing)

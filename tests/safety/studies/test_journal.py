@@ -148,6 +148,18 @@ def test_a_file_of_somebody_else_is_not_touched(path: Path) -> None:
         assert path.read_text() == "important\n"
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_pipes_and_devices_are_no_files_for_results(path: Path) -> None:
+    os.mkfifo(path)
+    link = path.with_name("device.csv")
+    link.symlink_to(os.devnull)
+    for place in (path, link):
+        with pytest.raises(pl.PinloopError, match="is no file; results are read again"):
+            open_journal(place)
+    assert sorted(path.parent.iterdir()) == sorted([path, link])
+    assert not path.is_file() and link.is_symlink()
+
+
 def test_another_study_is_named(path: Path) -> None:
     open_journal(path).append([row(0)])
     before = path.read_bytes()

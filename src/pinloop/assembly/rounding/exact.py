@@ -105,11 +105,7 @@ def fitted(robot: Mechanism, tolerance: float) -> Mechanism:
 def describe_remedy(robot: Mechanism) -> str | None:
     """What change of joint frames would let loops close and move that do not, as a clause.
 
-    Args:
-        robot: a robot whose loops are open or rigid.
-
-    Returns:
-        The clause; None if no change up to the default tolerance of `Mechanism.fitted` does.
+    None if no change up to the default tolerance of `Mechanism.fitted` does.
     """
     try:
         fit: Mechanism = robot.fitted()
@@ -215,11 +211,7 @@ def _meant(cluster: LoopCluster, q: Array, tolerance: float, floor: float) -> Fi
 class _Hypothesis:
     """Loops that are meant to move with rows of a rank that is less than the one they have.
 
-    Args:
-        cluster: the loops.
-        q: a configuration at which they are nearly closed, shape (nq,).
-        rank: the rank.
-        limit: the largest change of a frame.
+    ``q``: a configuration at which they are nearly closed. ``limit``: largest change of a frame.
     """
 
     cluster: LoopCluster
@@ -364,9 +356,6 @@ def written_tolerance(texts: Iterable[str]) -> float:
     A file in which every number has at most ``n`` significant digits, and most have all of them,
     was rounded to ``n`` digits: its frames are off by some ``10^(1 - n)``. Short numbers alone say
     nothing: 0.3 is what somebody meant.
-
-    Args:
-        texts: what the robot was read from.
     """
     counts: Counter[int] = Counter()
     for text in texts:

@@ -48,13 +48,7 @@ from .rules import End, Rule, equations
 
 @dataclass(frozen=True, eq=False)
 class LoopGroup:
-    """Loops of a robot that share joints with each other and with no other loop.
-
-    Args:
-        robot: the whole robot.
-        loops: names of the loop joints.
-        joints: names of the tree joints on the loops, fixed ones too.
-    """
+    """Loops of a robot that share joints, and the joints on them, fixed ones too."""
 
     robot: Mechanism
     loops: frozenset[str]
@@ -125,12 +119,7 @@ def loop_groups(robot: Mechanism) -> list[LoopGroup]:
 
 
 def rigid_loops(problem: Problem, q: Array) -> list[str]:
-    """Loops that are closed at a configuration and leave their joints no motion there.
-
-    Args:
-        problem: closure of all rows of a robot.
-        q: the configuration, shape (nq,).
-    """
+    """Loops that are closed at a configuration and leave their joints no motion there."""
     residual, jacobian, rigid = problem.residual(q), problem.jacobian(q), set[str]()
     for group in loop_groups(problem.robot):
         rows, columns = group.part(problem)
@@ -261,10 +250,7 @@ _REACH = 0.3
 class Place:
     """A configuration at which loops are nearly closed.
 
-    Args:
-        q: the configuration, shape (nq,).
-        dependent: velocity coordinates that follow from the others there.
-        opening: what is left open.
+    ``dependent``: velocity coordinates that follow from the others. ``opening``: what is left open.
     """
 
     q: Array
@@ -346,12 +332,7 @@ def _motions(jacobian: Array, dependent: NDArray[np.intp]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A change of frames with which loops close.
-
-    Args:
-        cluster: the loops with their frames moved.
-        shift: what the frames were moved by, shape (frames, 6).
-    """
+    """A change of frames with which loops close: a cluster whose frames were moved by a shift."""
 
     cluster: LoopCluster
     shift: Array

@@ -131,10 +131,7 @@ def alignments_of(robot: Mechanism, ends: Sequence[End], limit: float) -> list[R
 def equalities_of(robot: Mechanism, ends: Sequence[End], limit: float) -> list[Rule]:
     """Which distances and angles are equal or right, and which offsets zero, but for a little.
 
-    Args:
-        robot: the mechanism.
-        ends: joint frames to look at.
-        limit: largest difference [rad, lengths].
+    ``ends``: joint frames to look at. ``limit``: largest difference [rad, lengths].
     """
     rules, measured = _zero_offsets(robot, ends, limit), dict[Kind, list[tuple[float, Rule]]]()
     for axes in axes_by_link(robot, ends).values():

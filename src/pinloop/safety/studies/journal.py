@@ -53,6 +53,8 @@ class Journal:
     """
 
     def __init__(self, path: Path, names: Sequence[str], manifest: Mapping[str, Any]) -> None:
+        if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+            raise PinloopError(f"'{path}' is no file; results are read again, so they need one")
         self.path, self.names = path, list(names)
         self._first = csv_line([*self.names, _CHECKSUM]).encode()
         self.beside = path.with_name(path.name + ".manifest.json")
