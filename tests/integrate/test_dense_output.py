@@ -66,14 +66,17 @@ def test_what_lies_inside_steps_is_evaluated_when_asked_for() -> None:
     start = (machine, machine.neutral, [1.0, 2.0, 0.3])
     method = MuntheKaas("dop853", step=0.05)
     run = pl.simulate(*start, until=0.5, losses=False, method=method)
-    assert run.evaluations == 1 + 12 * 10
+    looked = 1 + 2 * machine.nv  # once at the start, whether the steps are short enough
+    assert run.evaluations == 1 + 12 * 10 + looked
     assert run.inner is not None and np.isnan(run.inner).all()
     # Limits out of reach are nothing to ask for; one that is passed is.
     arm, limits = robot("six_axis_arm"), [pl.simulation.JointLimits()]
     for speed, passed in ((0.1, False), (6.0, True)):
         run = pl.simulate(arm, arm.neutral, np.full(arm.nv, speed), until=0.3, losses=False,
                           method=method, events=limits)  # fmt: skip
-        assert bool(run.events) == passed and (run.evaluations > 1 + 12 * 6) == passed
+        assert (
+            bool(run.events) == passed and (run.evaluations > 1 + 12 * 6 + 1 + 2 * arm.nv) == passed
+        )
 
 
 @pytest.mark.parametrize("name", ["delta", "all pairs"])

@@ -13,7 +13,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.integrate import EveryStep, Recording, Samples, States
+from pinloop.integrate import EveryStep, Recorded, Recording, Samples, States
 from pinloop.simulation.modes import RobotManifold
 from pinloop.simulation.trajectory import sampled
 
@@ -35,18 +35,18 @@ def test_every_step_is_kept_to_the_last_bit_in_plain_arrays(count: int, fine: bo
     q = rng.random((count, machine.nq))
     v, a, psi = (rng.random((count, machine.nv)) for _ in range(3))
     no_step = [0, *range(3, count, 5)]
-    inner = np.full((count, 3, machine.nv), np.nan)
+    inner = np.full((count, 3, machine.nv), np.inf)
     inner[1::2] = rng.random(inner[1::2].shape)
-    kept = EveryStep(machine.nq, machine.nv, fine=fine)
+    kept = EveryStep(machine.nq, machine.nv)
     assert kept.last is None
     for k in range(count):
         step = None if k in no_step else psi[k]
         more = inner[k] if fine and k % 2 else None
-        kept.add(t[k], q[k], v[k], a[k], int(mode[k]), step, None, more)
+        kept.add(Recorded(t[k], q[k], v[k], a[k], int(mode[k]), step, None, more))
         assert kept.last == t[k]
     psi[no_step] = 0.0
     found = kept.states()
-    assert (found.inner is not None) == fine
+    assert (found.inner is not None) == (fine and count > 1)
     given = States(t, q, v, a, psi[1:], mode, inner[1:])
     for one, wanted in zip(found, given, strict=True):
         if one is None or wanted is None:
@@ -61,8 +61,8 @@ def test_every_step_is_kept_to_the_last_bit_in_plain_arrays(count: int, fine: bo
 def test_what_is_given_may_change_later() -> None:
     kept = EveryStep(ARM.nq, ARM.nv)
     q, v, a, psi = np.arange(12.0).reshape(4, 3)
-    kept.add(0.0, q, v, a, 0)
-    kept.add(1.0, q, v, a, 0, psi)
+    kept.add(Recorded(0.0, q, v, a, 0))
+    kept.add(Recorded(1.0, q, v, a, 0, psi))
     for one in (q, v, a, psi):
         one[:] = np.nan
     assert all(np.isfinite(one).all() for one in kept.states() if one is not None)
@@ -71,9 +71,9 @@ def test_what_is_given_may_change_later() -> None:
 def test_half_of_a_state_is_none() -> None:
     kept = EveryStep(ARM.nq, ARM.nv)
     good, wrong = np.ones(3), np.ones(5)
-    kept.add(0.0, good, good, good, 0)
+    kept.add(Recorded(0.0, good, good, good, 0))
     with pytest.raises(ValueError):
-        kept.add(1.0, good, good, wrong, 0, good)
+        kept.add(Recorded(1.0, good, good, wrong, 0, good))
     assert kept.last == 0.0
     found = kept.states()
     assert [len(one) for one in found if one is not None] == [1, 1, 1, 1, 0, 1]
@@ -91,17 +91,17 @@ def recorded(times: list[float], changes: list[int], every: float) -> States:
     """Samples of the known motion in steps from time to time, some followed by a change."""
     kept: Recording = Samples(ARM.nq, ARM.nv, RobotManifold(ARM), (times[0], np.inf), every)
     mode = 0
-    kept.add(times[0], *cubic(times[0]), mode)
+    kept.add(Recorded(times[0], *cubic(times[0]), mode))
     for k, time in enumerate(times[1:], 1):
 
         def inside(t: float, begin: float = times[k - 1], end: float = time) -> Any:
             assert begin < t < end  # the ends are states of the run themselves
             return cubic(t)
 
-        kept.add(time, *cubic(time), mode, np.full(3, np.nan), inside)
+        kept.add(Recorded(time, *cubic(time), mode, np.full(3, np.nan), inside))
         for _ in range(changes.count(k)):
             mode += 1
-            kept.add(time, *cubic(time), mode)
+            kept.add(Recorded(time, *cubic(time), mode))
         assert kept.last == time
     return kept.states()
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.simulation.accuracy import VelocityShift, speed_loss
+from pinloop.simulation.accuracy import speed_loss
 
 from ..states import moving, one_body, robot
 from .test_tangents import FORMULATIONS, flat, random_bars, rates, tangents
@@ -107,12 +107,12 @@ def test_a_controlled_step_may_err_by_its_tolerance(times: float) -> None:
     for tolerance in (np.full(3, 1e-5), np.array([1e-4, 1e-6, 1e-5])):
         direction = np.random.default_rng(2).normal(size=3)
         direction *= np.sqrt((np.diag(M) @ tolerance**2) / (direction @ M @ direction))
-        shift = VelocityShift(v, v, v + times * direction, tolerance)
-        found = speed_loss(equations, 0.0, q, shift)
+        after = v + times * direction
+        found = speed_loss(equations, 0.0, q, (v, v, after), tolerance)
         assert (found is not None) == (times > 100)
         if found is not None:
             assert found.times == pytest.approx(times / 100)
-            lost = 0.5 * v @ M @ v - 0.5 * shift.after @ M @ shift.after
+            lost = 0.5 * v @ M @ v - 0.5 * after @ M @ after
             assert found.energy == pytest.approx(lost) and found.kinetic == pytest.approx(
                 0.5 * v @ M @ v
             )
@@ -130,8 +130,8 @@ def test_a_fixed_step_may_err_by_what_it_changes() -> None:
         (1.0, 1.0, 1.002, False),
         (0.0, 1.0, 0.5, True),
     ):
-        shift = VelocityShift(np.array([start]), np.array([before]), np.array([after]), None)
-        found = speed_loss(equations, 0.0, np.zeros(1), shift)
+        velocities = np.array([start]), np.array([before]), np.array([after])
+        found = speed_loss(equations, 0.0, np.zeros(1), velocities, None)
         assert (found is None) == fine
         if found is not None:
             assert found.row == "prescribed joint" and found.residual == abs(before - 1.0)
@@ -147,13 +147,13 @@ def test_a_loose_projection_may_correct_by_its_own_tolerance(times: float) -> No
     unit = np.where(machine.is_translation, machine.length, 1.0)
     assert np.ptp(unit) > 0
     moved = 1e-4 * unit * np.sqrt((np.diag(M) @ unit**2) / (unit @ M @ unit))
-    shift = VelocityShift(v, v, v + times * moved, np.full(machine.nv, 1e-14), 1e-4)
-    found = speed_loss(pl.EquationsOfMotion(machine), 0.0, q, shift)
+    equations, shifted = pl.EquationsOfMotion(machine), (v, v, v + times * moved)
+    found = speed_loss(equations, 0.0, q, shifted, np.full(machine.nv, 1e-14), 1e-4)
     assert (found is not None) == (times > 100)
 
 
 def test_rounding_is_no_loss_however_fine_the_tolerances_are() -> None:
     machine = robot("four-bar")
     q, v = moving(machine, 2)
-    shift = VelocityShift(v, v, v * (1 + 5e-11), np.full(3, 1e-18))
-    assert speed_loss(pl.EquationsOfMotion(machine), 0.0, q, shift) is None
+    shifted, tolerance = (v, v, v * (1 + 5e-11)), np.full(3, 1e-18)
+    assert speed_loss(pl.EquationsOfMotion(machine), 0.0, q, shifted, tolerance) is None

@@ -7,15 +7,18 @@ explicit step longer than a few time constants ``1 / rate`` makes them grow inst
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..assembly.search import null_space
 from ..boundary.marks import Array
+from ..errors import PinloopWarning
 from ..integrate import WHEN_STIFF, MuntheKaas, Slopes
 from ..model.mechanism import Mechanism
+from ..tolerances import TINY
 from .equations import EquationsOfMotion
 
 _BY_DAMPING = 2.0
@@ -23,76 +26,103 @@ _BY_DAMPING = 2.0
 
 
 @dataclass(frozen=True)
-class StiffDamping:
-    """The fastest motion that damping alone would bring to rest.
+class StiffMotion:
+    """The fastest motion that does not grow by itself.
 
     Args:
-        joint: joint in which most power is lost.
-        force: name of the force that takes most of it.
-        linear: whether the joint's coordinate is a length.
-        damping: of the motion, per unit of that joint's speed [N m s/rad, N s/m].
-        inertia: of the motion, likewise [kg m^2, kg].
+        joint: joint that moves most in it; in which most power is lost, if damping makes it fast.
+        time_constant: time in which it changes by its own size, or falls to a third [s].
+        damping: what makes it fast, as part of a sentence; empty if it is not damping alone.
     """
 
     joint: str
-    force: str
-    linear: bool
-    damping: float
-    inertia: float
-
-    @property
-    def time_constant(self) -> float:
-        """Time in which the motion falls to a third [s]."""
-        return self.inertia / self.damping
+    time_constant: float
+    damping: str = ""
 
     def __str__(self) -> str:
-        units = ("N s/m", "kg") if self.linear else ("N m s/rad", "kg m^2")
-        return (
-            f"'{self.force}' of joint '{self.joint}' ({self.damping:.3g} {units[0]} on "
-            f"{self.inertia:.3g} {units[1]}) has a time constant of {self.time_constant:.2g} s"
-        )
+        has = f"{self.damping} has" if self.damping else f"joint '{self.joint}' has a motion with"
+        return f"{has} a time constant of {self.time_constant:.2g} s"
 
 
-def stiff_motion(robot: Mechanism, slopes: Slopes, damping: StiffDamping | None) -> str:
+def stiff_motion(robot: Mechanism, slopes: Slopes, damping: StiffMotion | None) -> StiffMotion:
     """What is stiff where explicit steps were found too long; ``damping`` if that is why."""
     rates, motions = slopes.motions()
     rates = np.where(rates.real > 0.0, 0.0, rates)
     fastest = int(np.argmax(np.abs(rates)))
-    time = 1.0 / float(np.abs(rates[fastest]))
+    time = 1.0 / max(float(np.abs(rates[fastest])), TINY)
     if damping is not None and damping.time_constant < _BY_DAMPING * time:
-        return str(damping)
+        return damping
     unit = np.where(robot.is_translation, robot.length, 1.0)
-    share = np.abs(motions[: robot.nv, fastest]) / unit
-    joint = max(robot.joints, key=lambda name: float(share[robot.coordinates(name).v].max()))
-    return f"joint '{joint}' has a motion with a time constant of {time:.2g} s"
+    return StiffMotion(largest_at(robot, np.abs(motions[: robot.nv, fastest]) / unit), time)
 
 
-def switch_note(motion: str, method: MuntheKaas) -> str:
-    """What to say where implicit steps take over."""
-    return (
-        f"implicit steps ('{WHEN_STIFF}') took over from '{method.tableau.name}': {motion}; "
-        f"pl.MuntheKaas('{WHEN_STIFF}') takes them from the start, when_stiff='warn' never"
-    )
+def largest_at(robot: Mechanism, values: Array) -> str:
+    """The joint with the largest of some values per velocity coordinate, shape (nv,)."""
+    return max(robot.joints, key=lambda name: float(values[robot.coordinates(name).v].max()))
 
 
-def crawl_warning(motion: str, method: MuntheKaas, left: float, h: float) -> str:
-    """What to say where they would, with a time still to come and the size of steps [s]."""
-    many = f"about {left / h:.2g} steps of '{method.tableau.name}' are still to come"
-    return f"{motion}: {many}; leave when_stiff='warn' out, or take pl.MuntheKaas('{WHEN_STIFF}')"
+def way_out(method: MuntheKaas, *, tried: bool) -> str:
+    """What to do about a motion too fast for the steps of a method, also if those are implicit."""
+    if tried:
+        return "make it less stiff, or lock the joint"
+    better = f"take pl.MuntheKaas('{WHEN_STIFF}')"
+    return better if method.when_stiff == "switch" else f"leave when_stiff='warn' out, or {better}"
+
+
+class StiffnessNotes:
+    """Says when implicit steps take over from those of a method, or should, and when they end.
+
+    Args:
+        robot: the mechanism.
+        method: the method.
+
+    Attributes:
+        motion: what is stiff; None while nothing is.
+    """
+
+    def __init__(self, robot: Mechanism, method: MuntheKaas) -> None:
+        self._robot, self._method = robot, method
+        self.motion: StiffMotion | None = None
+
+    def look(
+        self,
+        t: float,
+        slopes: Slopes | None,
+        damping: Callable[[], StiffMotion | None],
+        left: tuple[float, float],
+    ) -> str:
+        """What is to be said after a step; most often nothing.
+
+        There are slopes if the motion is stiff there. ``left``: time to come, and size of the step.
+        """
+        if (slopes is None) == (self.motion is None):
+            return ""
+        name, switches = self._method.tableau.name, self._method.when_stiff == "switch"
+        if slopes is None:
+            self.motion = None
+            return f"steps of '{name}' go on" if switches else ""
+        self.motion = motion = stiff_motion(self._robot, slopes, damping())
+        if switches:
+            return (
+                f"implicit steps ('{WHEN_STIFF}') took over from '{name}': {motion}; "
+                f"pl.MuntheKaas('{WHEN_STIFF}') takes them from the start, when_stiff='warn' never"
+            )
+        warnings.warn(
+            f"robot '{self._robot.name}' at t = {t:.6g} s: {motion}: about "
+            f"{left[0] / left[1]:.2g} steps of '{name}' are still to come; "
+            f"{way_out(self._method, tried=False)}",
+            PinloopWarning,
+            stacklevel=8,
+        )
+        return ""
 
 
 def stiffest_damping(
     equations: EquationsOfMotion, t: float, q: Array, v: Array
-) -> StiffDamping | None:
+) -> StiffMotion | None:
     """What brings the fastest motion to rest at a state; None without damping.
 
     Forces whose damping is not known (functions of the user's) are left out.
-
-    Args:
-        equations: equations of motion.
-        t: time [s].
-        q: configuration, shape (nq,).
-        v: velocity, shape (nv,).
     """
     parts = equations.dampings(t, q, v)
     if not parts:
@@ -103,14 +133,10 @@ def stiffest_damping(
 
 def fastest_decay(
     robot: Mechanism, M: Array, rows: Array, parts: Mapping[str, Array]
-) -> StiffDamping | None:
-    """The fastest motion that damping brings to rest; None if there is no damping.
+) -> StiffMotion | None:
+    """The fastest motion that damping, by name of the force, brings to rest; None without any.
 
-    Args:
-        robot: the mechanism.
-        M: mass matrix, shape (nv, nv).
-        rows: rows that velocities obey, in units that compare, shape (m, nv).
-        parts: damping by name of the force, shape (nv, nv), at least one.
+    Rows are those that velocities obey, in units that compare.
     """
     D = np.sum([*parts.values()], axis=0)
     F = null_space(rows)
@@ -130,21 +156,7 @@ def fastest_decay(
     at = robot.coordinates(joint).v
     x /= np.linalg.norm(x[at])
     force = max(parts, key=lambda name: float(x @ parts[name] @ x))
-    linear = bool(robot.is_translation[at.start])
-    return StiffDamping(joint, force, linear, float(x @ D @ x), float(x @ M @ x))
-
-
-def limit_message(stiffest: StiffDamping, method: MuntheKaas) -> str:
-    """How short explicit steps must be, and for which damping."""
-    longest = longest_step(stiffest, method)
-    return f"{stiffest}, and explicit steps must be shorter than {longest:.2g} s"
-
-
-def is_too_stiff(stiffest: StiffDamping, method: MuntheKaas) -> bool:
-    """Whether the steps that a method may take are too long for a damping."""
-    return (method.step or 1e3 * method.smallest) > longest_step(stiffest, method)
-
-
-def longest_step(stiffest: StiffDamping, method: MuntheKaas) -> float:
-    """Longest explicit step that a damping allows [s]."""
-    return method.tableau.real_stability * stiffest.time_constant
+    units = ("N s/m", "kg") if robot.is_translation[at.start] else ("N m s/rad", "kg m^2")
+    damping, inertia = float(x @ D @ x), float(x @ M @ x)
+    what = f"{damping:.3g} {units[0]} on {inertia:.3g} {units[1]}"
+    return StiffMotion(joint, inertia / damping, f"'{force}' of joint '{joint}' ({what})")

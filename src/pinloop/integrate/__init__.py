@@ -26,7 +26,7 @@ from .polynomials import (
     slope_powers,
     value_powers,
 )
-from .recording import EveryStep, Recording, Samples, States
+from .recording import EveryStep, Recorded, Recording, Samples, States
 from .stepping import WHEN_STIFF, Flow, NoBranch, State, StepFailed, StepMemory, Stepper
 from .tableaux import METHODS, Tableau, get_tableau
 
@@ -61,6 +61,7 @@ __all__ = [
     "Manifold",
     "MuntheKaas",
     "NoBranch",
+    "Recorded",
     "Recording",
     "Samples",
     "Slopes",

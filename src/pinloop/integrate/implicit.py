@@ -55,6 +55,11 @@ class Slopes(NamedTuple):
         rates, motions = np.linalg.eig(np.block(blocks))
         return rates.astype(np.complex128), motions.astype(np.complex128)
 
+    @property
+    def fastest(self) -> float:
+        """Largest rate of change [1/s]."""
+        return float(np.abs(self.motions()[0]).max(initial=0.0))
+
 
 class Iterated(NamedTuple):
     """What the next implicit step takes over from the last one.
@@ -88,10 +93,12 @@ class ImplicitSteps:
 
     Attributes:
         control: of the step, by its tolerances.
+        tableau: of the method.
     """
 
     def __init__(self, method: MuntheKaas, scale: Array) -> None:
-        tableau, self._fixed = method.tableau, method.step is not None
+        self.tableau = tableau = method.tableau
+        self._fixed = method.step is not None
         self._most = _MORE if self._fixed else _ITERATIONS
         if self._fixed:
             method = replace(method, rtol=SOLVED_STEP, atol=SOLVED_STEP)
@@ -246,7 +253,21 @@ def outgrown(tableau: Tableau, h: float, slopes: Slopes) -> bool:
     """Whether something that does not grow by itself would grow in explicit steps of size ``h``."""
     z = h * slopes.motions()[0]
     z = z[(z.real <= _GROWS * np.abs(z)) & (np.abs(z) > 1.0)]
-    return bool((np.abs(tableau.amplification(z)) > 1.0).any())
+    return not (np.abs(tableau.amplification(z)) <= 1.0).all()
+
+
+def left_over(tableau: Tableau, h: float, slopes: Slopes, state: State) -> Array:
+    """Velocity that a step misses of motions too fast for it, shape (n,).
+
+    By the linear equation: of a motion with ``z = h rate`` a step leaves ``R(z)``, not ``exp z``.
+    """
+    (_, v, a), n = state, len(state[1])
+    rates, motions = slopes.motions()
+    parts = np.linalg.lstsq(motions, np.concatenate([v, a]), rcond=None)[0]
+    fast = (h * np.abs(rates) > 1.0) & (rates.real <= _GROWS * np.abs(rates))
+    z = h * rates[fast]
+    missed = tableau.amplification(z) - np.exp(np.minimum(z.real, 0.0) + 1j * z.imag)
+    return np.asarray(np.abs((motions[n:, fast] @ (missed * h / z * parts[fast])).real))
 
 
 def _newton_solver(rates: Array, slopes: Slopes) -> Callable[[Array], Array]:

@@ -19,7 +19,7 @@ from ..boundary.arguments import public
 from ..boundary.marks import Array, As, Duration, NotNegative, Positive
 from ..errors import BadValue
 from ..tolerances import INTEGRATION, LEAST_ERROR, LEAST_STEP, SLOPE_STEP
-from .polynomials import INNER, hermite, refined, slope_powers, value_powers
+from .polynomials import INNER, bend_powers, hermite, refined, slope_powers, value_powers
 from .tableaux import METHODS, Tableau, get_tableau
 
 RightHandSide = Callable[[float, Array, Array], Array]
@@ -81,7 +81,8 @@ class Step:
         v1: velocity at the end.
         a1: acceleration at the end.
         follows: right-hand side, where a quintic is less accurate than the method.
-        inner: what `bends` is, if it is known already.
+        inner: what `bends` is, if it is known already: infinite of a quintic among steps of higher
+            degree.
     """
 
     manifold: Manifold
@@ -142,9 +143,11 @@ class Step:
 
         None where a quintic is as accurate as the method.
         """
+        quintic, h = self.quintic, self.t1 - self.t0
+        if self.inner is not None and np.isinf(self.inner).any():
+            return bend_powers(INNER) @ quintic / h**2
         if self.inner is not None or self.follows is None:
             return self.inner
-        quintic, h = self.quintic, self.t1 - self.t0
         before, middle, behind = INNER.tolist()
         bend = self._bend_at(middle, quintic)
         p = refined(quintic, INNER[1:2], h * h * bend[None])
@@ -269,18 +272,9 @@ class MuntheKaas:
         state: tuple[Array, Array, Array],
         work: Stages | None = None,
     ) -> Attempt:
-        """Try one step.
+        """Try one step from configuration, velocity and acceleration at its start.
 
-        Args:
-            manifold: the group.
-            f: acceleration as a function of t, q, v.
-            t: start [s].
-            h: step [s].
-            state: configuration, velocity and acceleration at the start.
-            work: work space, which is not needed afterwards; a new one by default.
-
-        Returns:
-            The state reached and the error estimates.
+        The work space is not needed afterwards; by default it is a new one.
         """
         q, v, a = state
         work = work or Stages(self.tableau, len(v))
@@ -372,13 +366,7 @@ class StepControl:
         return float(min(guess, 0.1 * span, self._method.largest))
 
     def error(self, errors: Array, v0: Array, v1: Array) -> float:
-        """Error over tolerance: a step is good if this is at most 1.
-
-        Args:
-            errors: errors of ``psi`` and of ``v``, shape (k, 2, nv).
-            v0: velocity at the start, shape (nv,).
-            v1: velocity at the end.
-        """
+        """Errors of ``psi`` and ``v`` over tolerance, of a good step at most 1; (k, 2, nv)."""
         norms = self._norms(errors, v0, v1)
         if len(norms) < 2:
             return max(norms, default=0.0)
@@ -416,9 +404,7 @@ class StepControl:
     def grow(self, error: float, before: float) -> tuple[float, float]:
         """By how much to change a step that was accepted, and its error for the next one.
 
-        Args:
-            error: its error over the tolerance.
-            before: that of the step before; `FIRST_ERROR` if there is none.
+        ``before`` is the error of the step before; `FIRST_ERROR` if there is none.
         """
         factor = 0.9 * max(error, LEAST_ERROR) ** -self._alpha * before**self._beta
         return float(min(5.0, max(0.2, factor))), max(error, self.FIRST_ERROR)

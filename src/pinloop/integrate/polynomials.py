@@ -12,6 +12,7 @@ from functools import cache
 from math import comb
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import ArrayLike
 
 from ..boundary.marks import Array
@@ -39,8 +40,8 @@ class Interpolation:
     @classmethod
     def of(cls, points: Array) -> Interpolation:
         """The interpolation in given points of this kind, an odd number of them."""
-        coefficients = np.array(np.linalg.inv(_vandermonde(2.0 * points - 1.0, len(points))))
-        between = _vandermonde(_SEARCHED, len(points)) @ coefficients
+        coefficients = np.array(np.linalg.inv(chebvander(2.0 * points - 1.0, len(points) - 1)))
+        between = chebvander(_SEARCHED, len(points) - 1).astype(float) @ coefficients
         order = np.arange(len(points))
         integrals = np.divide(1.0, 1.0 - order**2, out=np.zeros(len(points)), where=order % 2 == 0)
         return cls(points, coefficients, integrals @ coefficients, between)
@@ -82,10 +83,6 @@ class Interpolation:
         return np.asarray(place[..., 0, :]), np.maximum(highest[..., 0, :], there)
 
 
-def _vandermonde(x: Array, count: int) -> Array:
-    return np.asarray(np.polynomial.chebyshev.chebvander(x, count - 1))
-
-
 _POINTS = 0.5 - 0.5 * np.cos(np.pi * np.arange(9) / 8.0)
 FINE = Interpolation.of(_POINTS)
 """Interpolation of the eighth order."""
@@ -125,6 +122,13 @@ def slope_powers(s: ArrayLike, degree: int = 5) -> Array:
     return np.asarray(np.asarray(s, dtype=float)[..., None] ** powers * (powers + 1))
 
 
+def bend_powers(s: ArrayLike, degree: int = 5) -> Array:
+    """What makes of coefficients the second derivatives at ``s``, shape (..., degree)."""
+    k = np.arange(degree)
+    slopes = np.asarray(s, dtype=float)[..., None] ** np.maximum(k - 1, 0)
+    return np.asarray(slopes * (k + 1) * k)
+
+
 INNER = 0.5 + np.array([-0.5, 0.0, 0.5]) / np.sqrt(7.0)
 """Parts of a step at which second derivatives are met in the middle: there the slope of a quintic
 and of its refinement by the middle one, respectively, is more accurate by one order."""
@@ -148,8 +152,7 @@ def refined(quintic: Array, parts: Array, bends: Array) -> Array:
     p[:5] = quintic
     for k in range(count):
         bumps[2 + k : 6 + k, k] = 1.0, -3.0, 3.0, -1.0
-    powers = np.arange(5 + count)
-    second = (powers + 1) * powers * parts[:, None] ** np.maximum(powers - 1, 0)
+    second = bend_powers(parts, 5 + count)
     return np.asarray(p + bumps @ np.linalg.solve(second @ bumps, bends - second @ p))
 
 

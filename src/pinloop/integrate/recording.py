@@ -34,8 +34,8 @@ class States(NamedTuple):
         a: accelerations.
         psi: the steps.
         mode: numbers of the modes.
-        inner: `Step.bends` of all steps, shape (k - 1, 3, nv), NaN where they can be computed
-            later; None where quintics are good enough.
+        inner: `Step.bends` of all steps, shape (k - 1, 3, nv): NaN where they can be computed
+            later, infinite where a quintic is good enough; None if that is so everywhere.
     """
 
     t: Array
@@ -47,6 +47,32 @@ class States(NamedTuple):
     inner: Array | None = None
 
 
+class Recorded(NamedTuple):
+    """A state of a motion, and what led there.
+
+    Args:
+        t: time [s].
+        q: configuration, shape (nq,).
+        v: velocity, shape (nv,).
+        a: acceleration, shape (nv,).
+        mode: number of the mode that the state is in.
+        psi: the step in the algebra that leads there, shape (nv,); None at the start and after a
+            change of the mode, where no step does.
+        inside: what lies in that step; None where there is none.
+        inner: `Step.bends` of that step, NaN if they can be computed later; None where a quintic is
+            good enough.
+    """
+
+    t: float
+    q: Array
+    v: Array
+    a: Array
+    mode: int
+    psi: Array | None = None
+    inside: Inside | None = None
+    inner: Array | None = None
+
+
 class EveryStep:
     """Stores the ends of all steps.
 
@@ -55,73 +81,53 @@ class EveryStep:
     Args:
         nq: number of configuration coordinates.
         nv: number of velocity coordinates.
-        fine: whether steps have inner second derivatives, see `States`.
 
     Attributes:
         count: number of the states.
         q: configurations, shape (at least count, nq).
     """
 
-    def __init__(self, nq: int, nv: int, *, fine: bool = False) -> None:
-        self.count, inner = 0, len(INNER) if fine else 0
+    def __init__(self, nq: int, nv: int) -> None:
+        self.count = 0
         self._t = np.empty(0)
         self.q = np.empty((0, nq))
         self._v, self._a, self._psi = (np.empty((0, nv)) for _ in range(3))
         self._mode = np.empty(0, dtype=np.int64)
-        self._inner = np.empty((0, inner, nv))
+        self._inner: Array | None = None  # until a step needs it
 
     @property
     def last(self) -> float | None:
         """Time of the last state [s]; None before the first."""
         return float(self._t[self.count - 1]) if self.count else None
 
-    def add(
-        self,
-        t: float,
-        q: Array,
-        v: Array,
-        a: Array,
-        mode: int,
-        psi: Array | None = None,
-        inside: Inside | None = None,
-        inner: Array | None = None,
-    ) -> None:
-        """Take the next state.
-
-        Args:
-            t: time [s].
-            q: configuration, shape (nq,).
-            v: velocity, shape (nv,).
-            a: acceleration, shape (nv,).
-            mode: number of the mode that the state is in.
-            psi: the step in the algebra that leads there, shape (nv,); None at the start and after
-                a change of the mode, where no step does.
-            inside: what lies in that step; None where there is none.
-            inner: `Step.bends` of that step, if they cannot be computed later.
-        """
-        n = self.count
+    def add(self, state: Recorded) -> None:
+        """Take the next state."""
+        n, (t, q, v, a, mode, psi, _, inner) = self.count, state
         if n == len(self._t):
             self._resize(n + n // 16 + 16)
         self._t[n], self.q[n], self._v[n], self._a[n], self._mode[n] = t, q, v, a, mode
         if n:
             self._psi[n - 1] = 0.0 if psi is None else psi
-            if self._inner.shape[1]:
-                self._inner[n - 1] = np.nan if inner is None else inner
+            if self._inner is None and inner is not None:
+                self._inner = np.full((len(self._t), len(INNER), len(v)), np.inf)
+            if self._inner is not None:
+                self._inner[n - 1] = np.inf if inner is None else inner
         self.count = n + 1  # last, so that Ctrl-C leaves no half of a state
 
     def states(self) -> States:
         """All that is kept; nothing can be added any more, as there is no room left."""
         self._resize(self.count)
         for array in (self._psi, self._inner):
-            array.resize((max(self.count - 1, 0), *array.shape[1:]), refcheck=False)
-        inner = self._inner if self._inner.shape[1] else None
-        return States(self._t, self.q, self._v, self._a, self._psi, self._mode, inner)
+            if array is not None:
+                array.resize((max(self.count - 1, 0), *array.shape[1:]), refcheck=False)
+        return States(self._t, self.q, self._v, self._a, self._psi, self._mode, self._inner)
 
     def _resize(self, count: int) -> None:
         """Room for so many states. `numpy.ndarray.resize` moves memory, nobody else has views."""
         # Times last: their number is the room that is there, also after Ctrl-C.
-        for array in (self.q, self._v, self._a, self._psi, self._mode, self._inner, self._t):
-            array.resize((count, *array.shape[1:]), refcheck=False)
+        for array in (self._inner, self.q, self._v, self._a, self._psi, self._mode, self._t):
+            if array is not None:
+                array.resize((count, *array.shape[1:]), refcheck=False)
 
 
 class Samples:
@@ -155,36 +161,27 @@ class Samples:
         self._start, self._every = start, every
         self._number = 1  # of the next sample; the start is kept anyhow
         self._fixed = -np.inf  # time of the last state that is no sample
-        self._latest: tuple[float, Array, Array, Array, int] | None = None
+        self._latest: Recorded | None = None
 
-    def add(
-        self,
-        t: float,
-        q: Array,
-        v: Array,
-        a: Array,
-        mode: int,
-        psi: Array | None = None,
-        inside: Inside | None = None,
-        inner: Array | None = None,
-    ) -> None:
-        """Take the next state, see `EveryStep`; errors of ``inside`` pass through."""
-        if inside is None:
+    def add(self, state: Recorded) -> None:
+        """Take the next state; errors of ``inside`` pass through."""
+        if state.inside is None:
             self._fix()
         # Before the samples: should one of them fail, the last state is kept nevertheless.
-        self._latest = t, q, v, a, mode
-        if inside is None:
+        self._latest = state
+        if state.inside is None:
             self._fix()
             return
-        while (time := self._start + self._number * self._every) <= t:
+        while (time := self._start + self._number * self._every) <= state.t:
             self._number += 1
             if time > self._fixed + SAME * self._every:
-                self._append(time, *((q, v, a) if time == t else inside(time)), mode)
+                there = state[1:4] if time == state.t else state.inside(time)
+                self._append(time, *there, state.mode)
 
     @property
     def last(self) -> float | None:
         """Time of the last state [s]; None before the first."""
-        return self._table.last if self._latest is None else self._latest[0]
+        return self._table.last if self._latest is None else self._latest.t
 
     def states(self) -> States:
         """All that is kept; nothing can be added any more."""
@@ -195,16 +192,16 @@ class Samples:
         """Keep the latest state whatever its time, instead of a sample beside it."""
         if self._latest is None:
             return
-        t, last = self._latest[0], self._table.last
+        t, last = self._latest.t, self._table.last
         if last is not None and last > self._fixed and last >= t - SAME * self._every:
             self._table.count -= 1
-        self._append(*self._latest)
+        self._append(*self._latest[:5])
         self._latest, self._fixed = None, t
 
     def _append(self, t: float, q: Array, v: Array, a: Array, mode: int) -> None:
         table = self._table
         psi = self._manifold.difference(table.q[table.count - 1], q) if table.count else None
-        table.add(t, q, v, a, mode, psi)
+        table.add(Recorded(t, q, v, a, mode, psi))
 
 
 Recording = EveryStep | Samples

@@ -16,7 +16,7 @@ import numpy as np
 from ..boundary.marks import Array
 from ..errors import BadValue, NotFinite, PinloopError, SingularMass
 from ..tolerances import PROJECTED_TRIFLE, TIME_SUM, Regularity
-from .implicit import ImplicitSteps, Iterated, Slopes, difference_slopes, outgrown
+from .implicit import ImplicitSteps, Iterated, Slopes, difference_slopes, left_over, outgrown
 from .munthe_kaas import (
     Attempt,
     ConfigurationGroup,
@@ -37,7 +37,13 @@ CRAWLS = 1000
 """Steps still to come with which a motion is said to crawl."""
 _SOON = frozenset(20 * 2**k for k in range(5))
 _OFTEN = 640
-"""After so many steps it is asked whether a motion is stiff, and again whenever so many more."""
+"""After so many steps of a kind it is asked whether a motion is stiff, or still is, and again
+whenever so many more."""
+_LONG = 10.0
+"""So many time constants are about as long as the motion that is not stiff: then a fixed step that
+implicit iterations cannot take is as good as the method makes it."""
+_WORTH = 20.0
+"""Evaluations that an implicit step is worth."""
 
 _NOT_SOLVED = "the equations of an implicit step are not solved; take a smaller step"
 _NOT_TOLD = (
@@ -101,8 +107,10 @@ class StepMemory(NamedTuple):
         refused: regularity at which none was found that leads through there; it is looked for again
             where that has fallen on. Infinite elsewhere.
         iterated: of implicit steps.
-        taken: number of the explicit steps taken.
-        stiff: slopes of the accelerations where the motion was found to be stiff; None before.
+        taken: number of the steps taken since they are explicit, or implicit; of fixed ones since
+            the last event.
+        stiff: slopes of the accelerations where the motion was found to be stiff; None while it
+            is not.
     """
 
     error: float = StepControl.FIRST_ERROR
@@ -150,11 +158,13 @@ class Stepper:
     Attributes:
         evaluations: how often right-hand sides were asked for.
         rejected: number of rejected steps.
+        left_over: largest velocities that fixed steps have missed of motions too fast for them,
+            shape (nv,), as far as was looked.
     """
 
     def __init__(self, method: MuntheKaas, scale: Array) -> None:
         self.method, self._scale = method, scale
-        self.evaluations = self.rejected = 0
+        self.evaluations, self.rejected, self.left_over = 0, 0, np.zeros(len(scale))
         tableau = method.tableau
         self._outruns = tableau.outruns_quintics
         self._stages = tableau.stages - 1 + (method.step is None and tableau.looks_ahead)
@@ -172,6 +182,8 @@ class Stepper:
     ) -> tuple[State, StepMemory]:
         """A state that no step has led to, on its branch, and what the first step takes over."""
         memory = memory.in_new_mode
+        if self.method.step is not None:
+            memory = memory._replace(taken=0)
         if flow.branch is not None and flow.regularity is not None:
             memory = memory._replace(regularity=flow.regularity())
             if memory.regularity < Regularity.NEAR:
@@ -195,7 +207,10 @@ class Stepper:
             try:
                 attempt, iterated = self._attempt(flow, memory, t, t_next - t, state)
                 if attempt is None:
-                    raise StepFailed(_NOT_SOLVED, "not solved")
+                    if not memory.stiff or memory.stiff.fastest * (t_next - t) > _LONG:
+                        raise StepFailed(_NOT_SOLVED, "not solved")
+                    memory = memory._replace(stiff=None)
+                    continue
                 step, regular, flow = self._ended(flow, memory, t, t_next, state, attempt)
             except NoBranch:
                 flow, memory = plain, memory.without_branch
@@ -207,10 +222,7 @@ class Stepper:
     def prolonged(self, flow: Flow, step: Step, end: float) -> Step:
         """A step that goes on for an instant, or ends an instant earlier: its velocity is even.
 
-        Args:
-            flow: what it follows.
-            step: the step.
-            end: where it is to end [s]; so near that the jerk leaves nothing but rounding.
+        The end is so near that the jerk leaves nothing but rounding.
         """
         more, manifold = end - step.t1, flow.manifold
         path = more * step.v1
@@ -224,9 +236,8 @@ class Stepper:
     ) -> tuple[Step, float, StepMemory]:
         """One accepted step of about ``h``, not past ``end``; the next size and memory."""
         method, first, plain, flow = self.method, 0.0, flow, memory.flow(flow)
-        asked = memory.taken in _SOON or memory.taken % _OFTEN == _OFTEN - 1
-        if asked and end - t > CRAWLS * h:
-            memory = self._looked(flow, memory, t, 2.0 * h, state)
+        if memory.taken in _SOON or memory.taken % _OFTEN == _OFTEN - 1:
+            memory, h = self._asked(flow, memory, t, h, end, state)
         trouble: PinloopError | None = None
         while True:
             h = min(h, method.largest)
@@ -266,6 +277,19 @@ class Stepper:
             memory = memory._replace(iterated=iterated)
             return step, size, memory.after(error, regular, plain, flow)
 
+    def _asked(
+        self, flow: Flow, memory: StepMemory, t: float, h: float, end: float, state: State
+    ) -> tuple[StepMemory, float]:
+        """The memory after a look whether steps should be of the other kind, and their size."""
+        if not self._takes_implicit(memory):
+            crawls = end - t > CRAWLS * h
+            return self._looked(flow, memory, t, 2.0 * h, state) if crawls else memory, h
+        if self.method.tableau.implicit:
+            return memory, h
+        equal = h * self._stages / _WORTH  # explicit steps that cost as much
+        memory = self._looked(flow, memory, t, equal, state)
+        return memory, h if self._takes_implicit(memory) else equal
+
     def _takes_implicit(self, memory: StepMemory) -> bool:
         """Whether steps are implicit: by their method, or as the motion is stiff."""
         stiff = memory.stiff is not None and self.method.when_stiff == "switch"
@@ -275,14 +299,18 @@ class Stepper:
         self, flow: Flow, memory: StepMemory, t: float, h: float, state: State
     ) -> StepMemory:
         """The memory after a look whether explicit steps of size ``h`` are too long."""
-        if memory.stiff is not None or self.method.tableau.implicit:
-            return memory
-        slopes = difference_slopes(
-            flow.manifold, partial(self._evaluated, flow.acceleration), t, state, self._scale
-        )
-        if not outgrown(self.method.tableau, h, slopes):
-            return memory
-        return memory._replace(stiff=slopes, iterated=Iterated(slopes, fresh=True))
+        f, tableau = partial(self._evaluated, flow.acceleration), self.method.tableau
+        slopes = difference_slopes(flow.manifold, f, t, state, self._scale)
+        stiff = not tableau.implicit and outgrown(tableau, h, slopes)
+        if stiff != (memory.stiff is not None):
+            iterated = Iterated(slopes, fresh=True)
+            memory = memory._replace(stiff=slopes if stiff else None, taken=0, iterated=iterated)
+        if self.method.step is not None:
+            if self._takes_implicit(memory):
+                tableau = self._implicit.tableau
+            missed = left_over(tableau, h, slopes, state)
+            self.left_over = np.maximum(self.left_over, missed)
+        return memory
 
     def _ended(
         self,

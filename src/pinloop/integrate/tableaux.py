@@ -90,33 +90,21 @@ class Tableau:
         """Whether an error estimate needs the derivative at the end of the step."""
         return bool(np.any(self.error_weights[:, -1] != 0.0))
 
-    @cached_property
-    def _growth(self) -> Array:
-        """Coefficients of ``R(z) = 1 + z b' (I - z a)^-1 1`` of an explicit method, a polynomial.
-
-        A step makes of ``y' = lambda y`` this times what it was (Hairer, Wanner II, IV.2).
-        """
-        power, coefficients = np.ones(self.stages), [1.0]
-        for _ in range(self.stages):
-            coefficients.append(float(self.b @ power))
-            power = self.a @ power
-        return np.array(coefficients)
-
     def amplification(self, z: NDArray[np.complex128]) -> NDArray[np.complex128]:
-        """By what a step of an explicit method multiplies ``y`` of ``y' = (z / h) y``."""
-        return np.asarray(np.polynomial.polynomial.polyval(z, self._growth))
+        """By what a step multiplies ``y`` of ``y' = (z / h) y``: ``1 + z b' (I - z a)^-1 1``.
 
-    @cached_property
-    def real_stability(self) -> float:
-        """Largest ``x`` up to which a step of ``x`` time constants lets ``y' = -y`` die away.
-
-        ``|R(-x)| <= 1``, looked for in steps of a thousandth; implicit methods have no limit.
+        Hairer, Wanner II, IV.3. Of an explicit method it is a polynomial, as ``a`` is nilpotent.
         """
+        powers = np.ones(self.stages)
         if self.implicit:
-            return np.inf
-        x = 1e-3 * np.arange(2000 * self.stages**2 + 2)
-        beyond = np.abs(np.polynomial.polynomial.polyval(-x, self._growth)) > 1.0 + SAME
-        return float(x[np.argmax(beyond) - 1])
+            matrices = np.eye(self.stages) - z[:, None, None] * self.a
+            stages = np.linalg.solve(matrices, powers[:, None])[..., 0]
+            return np.asarray(1.0 + z * (stages @ self.b))
+        growth = [1.0]
+        for _ in range(self.stages):
+            growth.append(float(self.b @ powers))
+            powers = self.a @ powers
+        return np.asarray(np.polynomial.polynomial.polyval(z, growth))
 
     @property
     def outruns_quintics(self) -> bool:

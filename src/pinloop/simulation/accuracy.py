@@ -33,13 +33,16 @@ class Accuracy:
         method: integrator with its tolerances or step.
         steps: number of steps taken.
         drift: residual that projections let be: rad, characteristic lengths, also per second.
-        switched: from when on steps were implicit, and what is stiff; empty if they were not.
+        switched: when steps began to be implicit, or explicit again, and what is stiff; empty if
+            they did not.
+        unresolved: what fixed steps are too long for; empty if they are not.
     """
 
     method: MuntheKaas
     steps: int
     drift: float = 0.0
     switched: str = ""
+    unresolved: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,14 +118,7 @@ def step_worth(
 
     The root mean square of the errors over their tolerances is at most one: by Cauchy's inequality
     they are worth at most ``sqrt(n) |p tol|``, with the momenta for errors of velocities and the
-    forces for errors of positions.
-
-    Args:
-        robot: the mechanism.
-        accuracy: method and drift.
-        v: velocity after the step, shape (nv,).
-        momenta: ``M v``, shape (nv,).
-        forces: sizes of all forces that act, shape (nv,).
+    sizes of all forces for errors of positions.
     """
     method, unit = accuracy.method, np.where(robot.is_translation, robot.length, 1.0)
     floor = (method.atol + accuracy.drift) * unit
@@ -171,25 +167,6 @@ _COARSE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class VelocityShift:
-    """What a projection has done to a velocity at the end of a step.
-
-    Args:
-        start: velocity at the start of the step, shape (nv,).
-        before: velocity before the projection.
-        after: velocity after it.
-        tolerance: error that the step may have per coordinate; None where steps are fixed.
-        slack: drift that the projection lets be, rad and characteristic lengths, also per second.
-    """
-
-    start: Array
-    before: Array
-    after: Array
-    tolerance: Array | None
-    slack: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
 class SpeedLoss:
     """A projection that takes more speed than a step may err.
 
@@ -219,37 +196,44 @@ class SpeedLoss:
 
 
 def speed_loss(
-    equations: EquationsOfMotion, t: float, q: Array, shift: VelocityShift
+    equations: EquationsOfMotion,
+    t: float,
+    q: Array,
+    v: tuple[Array, Array, Array],
+    tolerance: Array | None,
+    slack: float = 0.0,
 ) -> SpeedLoss | None:
     """Why a projection of velocities is none of a step's error; None if it is.
 
     A controlled step may err by its tolerances. Of a fixed step no error is known, but a step that
-    follows its motion errs by less than it changes the velocity.
+    follows its motion errs by less than it changes the velocity. Its velocities ``v`` are those at
+    its start, before the projection at its end, and after it; the slack is drift that is let be.
     """
+    start, before, after = v
     M = equations.mass(q)
 
     def size(v: Array) -> float:
         return math.sqrt(max(float(v @ M @ v), 0.0))
 
-    taken, speed = size(shift.after - shift.before), size(shift.before)
+    taken, speed = size(after - before), size(before)
     robot = equations.robot
-    error = shift.slack * np.where(robot.is_translation, robot.length, 1.0)
-    if shift.tolerance is not None:
-        error = error + shift.tolerance
+    error = slack * np.where(robot.is_translation, robot.length, 1.0)
+    if tolerance is not None:
+        error = error + tolerance
     allowed = _MOST * math.sqrt(float(np.diagonal(M) @ error**2))
-    if shift.tolerance is None:
-        allowed = max(allowed, size(shift.before - shift.start), _COARSE * speed)
+    if tolerance is None:
+        allowed = max(allowed, size(before - start), _COARSE * speed)
     if taken <= max(allowed, SPEED_ROUNDING * speed):
         return None
-    J, b, _ = equations.terms(t, q, shift.before)
-    missed = np.abs(equations.rows.scale * (J @ shift.before - b))
+    J, b, _ = equations.terms(t, q, before)
+    missed = np.abs(equations.rows.scale * (J @ before - b))
     worst = int(np.argmax(missed))
     kinetic = 0.5 * speed**2
     return SpeedLoss(
         equations.rows.labels[worst],
         float(missed[worst]),
         taken / speed if speed > 0.0 else math.inf,
-        kinetic - 0.5 * size(shift.after) ** 2,
+        kinetic - 0.5 * size(after) ** 2,
         kinetic,
         taken / allowed if allowed > 0.0 else math.inf,
     )

@@ -117,14 +117,8 @@ def energy_balance(
 ) -> EnergyBalance:
     """Energies at the given states, and work between them by Gauss' quadrature on dense output.
 
-    Args:
-        equations: equations of motion that hold at each state.
-        t: times, shape (k,).
-        q: configurations, shape (k, nq).
-        v: velocities, shape (k, nv).
-        dense: state inside a step as a function of time.
-        jumps: energy lost in the jump that leads to a state, and work of prescribed motions in it,
-            by index of the state.
+    Jumps are the energy lost in the jump that leads to a state, and the work of prescribed motions
+    in it, by index of the state.
     """
     states = [e.energies(*state) for e, *state in zip(equations, t, q, v, strict=True)]
     stored = {name: np.array([s[2].get(name, 0.0) for s in states]) for name in states[0][2]}

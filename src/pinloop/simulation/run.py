@@ -14,15 +14,15 @@ from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..dynamics.independence import INFINITE
 from ..dynamics.stiffness import (
-    crawl_warning,
-    is_too_stiff,
-    limit_message,
+    StiffnessNotes,
+    largest_at,
     stiff_motion,
     stiffest_damping,
-    switch_note,
+    way_out,
 )
 from ..errors import NotFinite, PinloopError, PinloopWarning, SimulationFailed
 from ..integrate import (
+    INNER,
     Ahead,
     Change,
     Chatter,
@@ -32,14 +32,16 @@ from ..integrate import (
     HybridIntegrator,
     HybridState,
     MuntheKaas,
+    Recorded,
     Recording,
     Step,
     StepFailed,
     Stepper,
+    difference_slopes,
 )
 from ..model.mechanism import blamed_links
 from ..tolerances import CHATTER, DUE, TORN
-from .accuracy import Accuracy, SpeedLoss, VelocityShift, speed_loss
+from .accuracy import Accuracy, SpeedLoss, speed_loss
 from .endstops import NONE_TOUCHED, EndStopContacts, RestingEnds
 from .events import BoundEvent, CloseLoop, Report, Stop, Touch
 from .friction import NO_GRIP, DryFriction, Grip, Release, Rest
@@ -51,6 +53,10 @@ from .stabilization import Projection, Projector
 from .trajectory import Trajectory
 from .transitions import Transition, make_transition
 
+_LEFT_OVER = 1e-2
+"""Part of the largest speed that a fixed step may be wrong by, as far as that is known."""
+_SWITCHES = 4
+"""So many changes between explicit and implicit steps are told one by one."""
 _WATCHED = 8
 """Loops stay torn once they are: it is enough to look at every eighth step, and at the end."""
 _CHATTER = 100
@@ -115,7 +121,7 @@ class Run:
         self._unit = np.where(robot.is_translation, robot.length, 1.0)
         self._group = RobotManifold(robot)
         self._stepper = Stepper(method, self._unit)
-        self._stiff, self._switched = "", ""  # what is said where it is found
+        self._stiffness, self._switched = StiffnessNotes(robot, method), list[str]()
         self._projected = self._steps = 0
         self._modes: list[Mode] = []
         self._transitions: list[Transition] = []
@@ -142,11 +148,10 @@ class Run:
             return self._trajectory(message)
         except StepFailed as failure:
             raise self._failed(str(failure) + self._why(failure.reason), failure.reason) from None
-        except NotFinite as error:
-            raise self._failed(f"{error}{self._why('not finite')}", "not finite") from None
         except PinloopError as error:
-            text = f"{error}{blamed_links(error, self.system.robot)}"
-            raise self._failed(text, type(error).__name__) from error
+            reason = "not finite" if isinstance(error, NotFinite) else type(error).__name__
+            text = f"{error}{blamed_links(error, self.system.robot)}{self._why(reason)}"
+            raise self._failed(text, reason) from error
         except Exception as error:  # whatever it is, the run so far is not lost
             name = type(error).__name__
             raise self._failed(f"{name}: {error}", name) from error
@@ -279,17 +284,19 @@ class Run:
         self._along.advance(q)
         number = self._modes.index(state.mode.mode)
         if step is None:
-            self.recording.add(t, q, v, a, number)
+            self.recording.add(Recorded(t, q, v, a, number))
             return
         self._steps += 1
         self._limits.look(step)
         branch = state.memory.branch
         inside = partial(_inside, branch or self._flow, step)
         # The motion on a branch is not known any more once the run is over, nor are stages.
-        inner = step.bends if branch or step.follows is None else None
-        self.recording.add(t, q, v, a, number, step.psi, inside, inner)
-        if state.memory.stiff is not None and not self._stiff:
-            self._tell_of_stiffness(state, step.t1 - step.t0)
+        later = step.follows is not None and not branch
+        inner = np.full((len(INNER), len(v)), np.nan) if later else step.bends
+        self.recording.add(Recorded(t, q, v, a, number, step.psi, inside, inner))
+        damping, left = partial(stiffest_damping, self.equations, t, q, v), self.until - t
+        if note := self._stiffness.look(t, state.memory.stiff, damping, (left, step.t1 - step.t0)):
+            self._switched.append(f"from t = {t:.6g} s on {note}")
         self._report(t)
 
     # -- modes ------------------------------------------------------------------------------
@@ -347,21 +354,6 @@ class Run:
 
     # -- steps ------------------------------------------------------------------------------
 
-    def _tell_of_stiffness(self, state: State, h: float) -> None:
-        """Say, once, what is so stiff that implicit steps have taken over, or should have."""
-        t, q, v, *_ = state
-        assert state.memory.stiff is not None
-        damping = stiffest_damping(self.equations, t, q, v)
-        motion = stiff_motion(self.system.robot, state.memory.stiff, damping)
-        if self.method.when_stiff == "switch":
-            self._stiff = self._switched = (
-                f"from t = {t:.6g} s on {switch_note(motion, self.method)}"
-            )
-            return
-        self._stiff = crawl_warning(motion, self.method, self.until - t, h)
-        text = f"robot '{self.system.robot.name}' at t = {t:.6g} s: {self._stiff}"
-        warnings.warn(text, PinloopWarning, stacklevel=8)
-
     def _checked(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration with what only fixed steps need."""
         # Not if one of them is NaN. Configurations follow velocities; Python's floats do not warn.
@@ -395,8 +387,8 @@ class Run:
 
     def _loss(self, step: Step, before: Array, tolerance: Array | None) -> SpeedLoss | None:
         """Why the projection at the end of a step takes more than its error, if it does."""
-        shift = VelocityShift(step.v0, before, step.v1, tolerance, self._slack)
-        return speed_loss(self.equations, step.t1, step.q1, shift)
+        v = step.v0, before, step.v1
+        return speed_loss(self.equations, step.t1, step.q1, v, tolerance, self._slack)
 
     @property
     def _slack(self) -> float:
@@ -421,9 +413,13 @@ class Run:
     # -- what is left of it -----------------------------------------------------------------
 
     def _trajectory(self, message: str) -> Trajectory:
+        states, switched = self.recording.states(), self._switched[:_SWITCHES]
+        if more := self._switched[_SWITCHES:]:
+            switched.append(f"and {len(more)} times more")
+        notes = "; ".join(switched), self._unresolved(states.v)
         return Trajectory(
             robot=self.system.robot,
-            **self.recording.states()._asdict(),
+            **states._asdict(),
             modes=tuple(self._modes),
             message=message,
             system=self.system,
@@ -431,7 +427,7 @@ class Run:
             events=tuple(self._log),
             evaluations=self._stepper.evaluations,
             rejected=self._stepper.rejected,
-            accuracy=Accuracy(self.method, self._steps, self._slack, self._switched),
+            accuracy=Accuracy(self.method, self._steps, self._slack, *notes),
             limits_passed=self._limits.passed,
         )
 
@@ -444,17 +440,35 @@ class Run:
             reason=reason,
         )
 
-    def _why(self, reason: str) -> str:
-        """What else is to be said of a step that failed: the damping that it could not follow."""
-        if reason not in ("not finite", "step too small"):
+    def _unresolved(self, v: Array) -> str:
+        """What to say of motions that fixed steps are too long for, at such velocities, (k, nv)."""
+        left = self._stepper.left_over / self._unit
+        if not left.any():
             return ""
-        stiffest = stiffest_damping(self.equations, *self._last)
-        if stiffest is not None and is_too_stiff(stiffest, self.method):
-            return f". {limit_message(stiffest, self.method)}"
-        a = np.abs(self.equations.acceleration(*self._last) / self._unit)
-        robot = self.system.robot
-        fastest = max(robot.joints, key=lambda name: float(a[robot.coordinates(name).v].max()))
-        return f". The largest acceleration is that of joint '{fastest}'"
+        share = left.max() / np.max(np.abs(v) / self._unit, initial=left.max())
+        if share <= _LEFT_OVER:
+            return ""
+        return (
+            f"a step of {self.method.step:g} s is too long for a motion of joint "
+            f"'{largest_at(self.system.robot, left)}': {share:.2g} of the largest speed is wrong "
+            "after it; take a smaller step, or tolerances instead of one"
+        )
+
+    def _why(self, reason: str) -> str:
+        """What else is to be said of a step that failed: what it could not follow."""
+        if reason not in ("not finite", "step too small", "not solved"):
+            return ""
+        (t, q, v), method, robot = self._last, self.method, self.system.robot
+        f = self.equations.acceleration
+        state = q, v, f(t, q, v)
+        if (motion := self._stiffness.motion) is None:
+            slopes = difference_slopes(self._flow.manifold, f, t, state, self._unit)
+            motion = stiff_motion(robot, slopes, stiffest_damping(self.equations, t, q, v))
+        if motion.time_constant > (method.step or 1e3 * method.smallest):
+            largest = largest_at(robot, np.abs(state[2]) / self._unit)
+            return f". The largest acceleration is that of joint '{largest}'"
+        switched = method.when_stiff == "switch" and (method.step is None or reason == "not solved")
+        return f". {motion}; {way_out(method, tried=method.tableau.implicit or switched)}"
 
 
 def _inside(flow: Flow, step: Step, t: float) -> tuple[Array, Array, Array]:

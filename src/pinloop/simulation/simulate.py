@@ -142,7 +142,7 @@ def simulate(
     bound = bind_events(system, events, start, until)
     method = method or MuntheKaas()
     recording = (
-        EveryStep(robot.nq, robot.nv, fine=method.tableau.outruns_quintics)
+        EveryStep(robot.nq, robot.nv)
         if save_every is None
         else Samples(robot.nq, robot.nv, RobotManifold(robot), (start, until), save_every)
     )
@@ -158,12 +158,11 @@ def simulate(
 
 
 def _check_method(method: object, stabilization: object) -> None:
-    if method is not None and not isinstance(method, MuntheKaas):
-        raise BadValue(f"{method!r} is no method; write e.g. pl.MuntheKaas('rk4', step=1e-3)")
-    if stabilization is not None and not isinstance(stabilization, Projection):
-        raise BadValue(
-            f"{stabilization!r} is no stabilization; write e.g. pl.Projection(coordinates='mass')"
-        )
+    for what, value, kind, better in (
+        ("method", method, MuntheKaas, "MuntheKaas('rk4', step=1e-3)"),
+        ("stabilization", stabilization, Projection, "Projection(coordinates='mass')"),
+    ):
+        require_kind(value, (kind, type(None)), what, f"write e.g. pl.{better}")
 
 
 def _check_steps(method: MuntheKaas | None, span: float, save_every: float | None) -> None:

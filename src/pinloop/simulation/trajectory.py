@@ -23,7 +23,7 @@ from ..boundary.values import forward, stored_fields
 from ..dynamics import EquationsOfMotion
 from ..dynamics.forces import Force
 from ..errors import BadValue, PinloopError
-from ..integrate import Samples, Step
+from ..integrate import Recorded, Samples, Step
 from ..model.mechanism import Mechanism
 from ..tolerances import LAST_BITS
 from ..units import column_name
@@ -98,8 +98,9 @@ class Trajectory:
         rejected: number of rejected steps.
         accuracy: how accurately it was computed; None if that is not known.
         limits_passed: position limits that joints pass, also between the stored states.
-        inner: second derivatives inside each step, shape (k - 1, 3, nv), see `Step.bends`; NaN
-            where they are computed when asked for; None where quintics are good enough.
+        inner: second derivatives inside each step, shape (k - 1, 3, nv), see `Step.bends`: NaN
+            where they are computed when asked for, infinite where quintics are good enough; None
+            if they are everywhere.
     """
 
     robot: Mechanism
@@ -138,13 +139,14 @@ class Trajectory:
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the run should know, a sentence each.
 
-        Limits that joints pass, and an energy balance that misses more than the accuracy of the
-        run explains. Computed when first asked for; the balance of a run whose accuracy is not
-        known, such as a saved one, is not judged.
+        Limits that joints pass, motions too fast for fixed steps, and an energy balance that misses
+        more than the accuracy of the run explains. Computed when first asked for; the balance of a
+        run whose accuracy is not known, such as a saved one, is not judged.
         """
         start = float(self.t[0])
         passed = tuple(described(self.robot, limit, start) for limit in self.limits_passed)
-        return (*passed, *self._balance_warnings())
+        unresolved = self.accuracy.unresolved if self.accuracy else ""
+        return (*passed, *filter(None, [unresolved]), *self._balance_warnings())
 
     def _balance_warnings(self) -> tuple[str, ...]:
         """What the energy balance is off by beyond the accuracy of the run, if anything."""
@@ -205,12 +207,7 @@ class Trajectory:
         return tuple(map(RobotManifold(self.robot).in_mode, self.modes))
 
     def step(self, k: int, manifold: RobotManifold) -> Step:
-        """The step from stored state ``k`` to the next, for what lies between them.
-
-        Args:
-            k: index of the state.
-            manifold: the configuration group; one for many steps saves time.
-        """
+        """The step from stored state ``k`` to the next; one manifold for many saves time."""
         follows, inner = None, None if self.inner is None else self.inner[k]
         if inner is not None and np.isnan(inner).any():
             follows, inner = self._equations_of(int(self.mode[k])).acceleration, None
@@ -369,11 +366,10 @@ def sampled(run: Trajectory, every: float) -> Trajectory:
     robot, span = run.robot, (float(run.t[0]), float(run.t[-1]))
     samples = Samples(robot.nq, robot.nv, RobotManifold(robot), span, every)
     for k, mode in enumerate(run.mode):
-        state = float(run.t[k]), run.q[k], run.v[k], run.a[k], int(mode)
-        if k == 0 or run.t[k] == run.t[k - 1]:
-            samples.add(*state)
-        else:
-            samples.add(*state, run.psi[k - 1], partial(_inside, run, int(mode)))
+        state = Recorded(float(run.t[k]), run.q[k], run.v[k], run.a[k], int(mode))
+        if k > 0 and run.t[k] > run.t[k - 1]:
+            state = state._replace(inside=partial(_inside, run, int(mode)))
+        samples.add(state)
     return replace(run, **samples.states()._asdict())
 
 

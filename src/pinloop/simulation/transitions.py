@@ -184,13 +184,7 @@ def recorded(
 ) -> Transition:
     """A jump as a transition, with all that follows from it.
 
-    Args:
-        system: equations of motion by mode.
-        state: time [s], configuration and velocity before.
-        jump: the jump; its rows are those of the loops of the mode after, then others.
-        modes: modes before and after.
-        ranks: ranks of their rows, see `ranks_of`.
-        events: names of the events that caused it.
+    Its rows are those of the loops of the mode after, then others; ``ranks``: see `ranks_of`.
     """
     t, q, v = state
     new = system.equations(modes[1])

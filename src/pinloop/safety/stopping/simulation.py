@@ -6,7 +6,6 @@ decided together, whatever ends it.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,8 +19,8 @@ from numpy.typing import NDArray
 from ...boundary.arguments import checked, public
 from ...boundary.marks import Array, NotNegative
 from ...dynamics import EquationsOfMotion
-from ...dynamics.stiffness import crawl_warning, stiff_motion, switch_note
-from ...errors import PinloopError, PinloopWarning
+from ...dynamics.stiffness import StiffnessNotes
+from ...errors import PinloopError
 from ...integrate import (
     TURN,
     Ahead,
@@ -35,12 +34,13 @@ from ...integrate import (
     HybridState,
     MuntheKaas,
     NoBranch,
+    Recorded,
     Step,
     StepFailed,
     Stepper,
 )
 from ...model.workspace import create_data
-from ...simulation.accuracy import SpeedLoss, VelocityShift, speed_loss
+from ...simulation.accuracy import SpeedLoss, speed_loss
 from ...simulation.initial_state import obstacle
 from ...simulation.limits import JointEnd
 from ...simulation.modes import ModalSystem, RobotManifold
@@ -128,6 +128,7 @@ class StopSimulation:
         rows = equations.rows
         self.projector = Projector(equations, Projection(), self.group) if rows else None
         self.stepper = Stepper(method, np.where(robot.is_translation, robot.length, 1.0))
+        self._stiffness = StiffnessNotes(robot, method)
         projector = self.projector
         self._flow = Flow(
             self.equations.acceleration,
@@ -149,7 +150,6 @@ class StopSimulation:
         self.teeth = Teeth(train, ends)
         self._touching: list[str] | None = None  # end stops that joints run into from the start on
         self.stands_since: float | None = None
-        self._stiff = False  # whether it was said that the motion is
         self.tiny = 0.0
         self.simple = train.single
         self._trial, self._over, self._at_rest = trial, False, False
@@ -259,11 +259,15 @@ class StopSimulation:
         last = self.equations.last
         self.solved.append(last if last is not None and last.a is a else None)
         self.passages.append(self.equations.passage)
-        self.recording.add(t, q, v, a, len(self.phases) - 1, None if step is None else step.psi)
+        psi, inner = (step.psi, step.inner) if step else (None, None)
+        self.recording.add(Recorded(t, q, v, a, len(self.phases) - 1, psi, None, inner))
         self.last = state
         if step is not None:
             self._look_for_motion(step)
-            self._tell_of_stiffness(state, step.t1 - step.t0)
+            left = self._until - t, step.t1 - step.t0
+            damping = partial(self.equations.stiffest_damping, t, q, v)
+            if note := self._stiffness.look(t, state.memory.stiff, damping, left):
+                self.log.append((t, note))
             self._over = self._trial is not None and self._trial.enough(step)
 
     # -- steps ------------------------------------------------------------------------------
@@ -307,8 +311,8 @@ class StopSimulation:
         """Why the projection at the end of a step takes more than its error, if it does."""
         # What is pinned has its speed from the ground or its drive: that is no loss.
         before = self.phase.pin_velocity(step.t1, before)
-        shift = VelocityShift(step.v0, before, step.v1, tolerance, Projection().tol)
-        return speed_loss(self.equations.equations, step.t1, step.q1, shift)
+        v, equations = (step.v0, before, step.v1), self.equations.equations
+        return speed_loss(equations, step.t1, step.q1, v, tolerance, Projection().tol)
 
     def _require_kept(self, t: float, q: Array, before: Array, v: Array) -> None:
         """Raise if the rows take speed where a phase begins, in which nothing but rounding does."""
@@ -316,7 +320,7 @@ class StopSimulation:
         if self.projector is None or self.equations.passage or not is_shifted:
             return
         tolerance = np.full(len(v), self.tiny)
-        loss = speed_loss(self.equations.equations, t, q, VelocityShift(v, before, v, tolerance))
+        loss = speed_loss(self.equations.equations, t, q, (v, before, v), tolerance)
         if loss is not None:
             raise StepFailed(f"{loss} at t = {t:.6g} s", "speed taken")
 
@@ -490,20 +494,6 @@ class StopSimulation:
         # Most often the first number settles it, for which NumPy is slow.
         still = all(abs(x) <= self.tiny for x in v.tolist())
         return still and all(abs(x) <= HELD_ACCELERATION for x in a.tolist())
-
-    def _tell_of_stiffness(self, state: State, h: float) -> None:
-        """Say, once, what is so stiff that implicit steps have taken over, or should have."""
-        (t, q, v), method, slopes = state[:3], self.stepper.method, state.memory.stiff
-        if self._stiff or slopes is None:
-            return
-        self._stiff = True
-        motion = stiff_motion(self.robot, slopes, self.equations.stiffest_damping(t, q, v))
-        if method.when_stiff == "switch":
-            self.log.append((t, switch_note(motion, method)))
-            return
-        text = crawl_warning(motion, method, self._until - t, h)
-        message = f"robot '{self.robot.name}' at t = {t:.6g} s: {text}"
-        warnings.warn(message, PinloopWarning, stacklevel=8)
 
     def _look_for_motion(self, step: Step) -> None:
         """What moved in a step has not stood since before, though it may stand at both ends."""

@@ -16,7 +16,7 @@ from ...boundary.marks import Array
 from ...dynamics import EquationsOfMotion
 from ...dynamics.forces import BoundForce, Force
 from ...dynamics.stick_slip import RELEASE, share_evenly, weight_of
-from ...dynamics.stiffness import StiffDamping, fastest_decay, limit_message, longest_step
+from ...dynamics.stiffness import StiffMotion, fastest_decay, way_out
 from ...integrate import MuntheKaas, StepFailed
 from ...linalg.saddle import Saddle, solve_mass
 from ...model.mechanism import Mechanism
@@ -232,7 +232,7 @@ class StopEquations:
         """What of each of these is nothing [N m]; far more than its rounding."""
         return np.asarray(_NOTHING * self._slack)
 
-    def stiffest_damping(self, t: float, q: Array, v: Array) -> StiffDamping | None:
+    def stiffest_damping(self, t: float, q: Array, v: Array) -> StiffMotion | None:
         """What brings the fastest motion of what is not pinned to rest; None without damping."""
         parts = self.train.dampings(self.phase.sliding)
         if not parts:
@@ -403,9 +403,10 @@ def explained(
     if last is None:
         return failure
     damping = equations.stiffest_damping(*last)
-    if damping is None or longest_step(damping, method) > INSTANT / CHATTER:
+    if damping is None or damping.time_constant > INSTANT / CHATTER:
         return failure
-    return StepFailed(f"{failure}. {limit_message(damping, method)}", failure.reason)
+    tried = method.when_stiff == "switch"
+    return StepFailed(f"{failure}. {damping}; {way_out(method, tried=tried)}", failure.reason)
 
 
 def _at_singular_pose(failure: StepFailed, equations: StopEquations) -> StepFailed:
