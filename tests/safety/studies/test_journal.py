@@ -150,6 +150,7 @@ def test_a_file_of_somebody_else_is_not_touched(path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
 def test_pipes_and_devices_are_no_files_for_results(path: Path) -> None:
+    path.parent.mkdir()
     os.mkfifo(path)
     link = path.with_name("device.csv")
     link.symlink_to(os.devnull)
