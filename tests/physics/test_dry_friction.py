@@ -11,6 +11,7 @@ import pytest
 from scipy.optimize import brentq
 
 import pinloop as pl
+from pinloop.model.description import GROUND
 from pinloop.model.mechanism import build
 from pinloop.simulation.modes import AxisFriction
 
@@ -21,12 +22,14 @@ from ..safety.stopping.robots_to_stop import (
     G,
     brakes,
     carriages,
+    made,
     pendulum,
     slider,
+    solid,
     train,
     two_links,
 )
-from ..screw_tables import Array
+from ..screw_tables import Array, joint
 from ..states import moving, one_body, robot
 
 TIGHT = pl.MuntheKaas(rtol=1e-11, atol=1e-11)
@@ -139,6 +142,39 @@ def test_a_torque_that_grows_releases_at_its_instant() -> None:
     assert t == pytest.approx(0.8, abs=1e-9)
     assert what == "axis slides"
     assert run.q[-1, 0] == pytest.approx(3.0 * 1.2**3 / 12.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("peak", "width"), [(0.125, 0.05), (0.16, 0.03)])
+def test_a_push_that_peaks_inside_a_step_releases(peak: float, width: float) -> None:
+    """At both ends of the step, and in its middle, friction holds it."""
+    push = pl.forces.Torque("axis", lambda t: 1.02 * np.exp(-(((t - peak) / width) ** 2)))
+    method = pl.MuntheKaas("rk4", step=0.1)
+    run = pl.simulate(slider(2.0), [0.0], until=0.3, forces=[push, dry(axis=1.0)], method=method)
+    t, what = run.slips[0]
+    assert what == "axis slides"
+    assert t == pytest.approx(peak - width * np.sqrt(np.log(1.02)), abs=1e-9)
+
+
+def test_a_rotor_that_turns_twice_in_a_step_shakes_its_carriage_loose() -> None:
+    """Its force along the rail is nothing at the ends of the step, and in its middle."""
+    mass, e, turns = 1.0, 0.01, 2
+    w = 2 * np.pi * turns / 0.1
+    machine = made(
+        [solid("carriage", 2.0), solid("rotor", mass, [e, 0, 0])],
+        [
+            joint("axis", "prismatic", GROUND, "carriage", [0, 0, 0], [1, 0, 0]),
+            joint("spin", "revolute", "carriage", "rotor", [0, 0, 0], [0, 0, 1]),
+        ],
+    )
+    most = mass * e * w**2
+    method = pl.MuntheKaas("rk4", step=0.1)
+    friction = dry(axis=0.6 * most)
+    run = pl.simulate(
+        machine, [0.0, np.pi / 2], [0.0, w], until=0.1, forces=[friction], method=method
+    )
+    t, what = run.slips[0]
+    assert what == "axis slides"
+    assert t == pytest.approx(np.arcsin(0.6) / w, abs=1e-9)
 
 
 # -- several axes -------------------------------------------------------------------------------
