@@ -297,6 +297,24 @@ def test_a_gear_gives_in_in_one_step_to_its_instant(ratio: float) -> None:
     assert not ((due - 1e-2 < run.t) & (run.t < due - 1e-8)).any()
 
 
+def test_a_gear_that_gives_in_leaves_another_at_rest() -> None:
+    """The other one holds, though its pinion could not do so with an equal share of the load."""
+    one, other = gear_pair(), gear_pair()
+    renamed = {"name": "second", "joint": "wheel 2", "source": "pinion 2"}
+    table = one | {
+        "bodies": one["bodies"] + [b | {"name": b["name"] + " 2"} for b in other["bodies"]],
+        "joints": one["joints"]
+        + [j | {"name": j["name"] + " 2", "child": j["child"] + " 2"} for j in other["joints"]],
+        "couplings": one["couplings"] + [other["couplings"][0] | renamed],
+    }
+    machine = tables.build(table)
+    pushes = [pl.forces.Torque("pinion", lambda t: 3.0 * t), pl.forces.Torque("pinion 2", 1.2)]
+    friction = dry(**{"pinion": 1.0, "wheel": 2.0, "pinion 2": 1.0, "wheel 2": 2.0})
+    run = pl.simulate(machine, pl.assemble(machine), until=1.0, forces=[*pushes, friction])
+    assert {what for _, what in run.slips} == {"pinion slides", "wheel slides"}
+    assert [t for t, _ in run.slips] == pytest.approx([0.5, 0.5], abs=1e-9)
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_legs_that_stick_are_as_if_locked(seed: int) -> None:
     """Four axes hold a platform in two ways while its third leg moves: no step is shorter for it.
