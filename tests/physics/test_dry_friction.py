@@ -333,6 +333,16 @@ def test_legs_that_stick_are_as_if_locked(seed: int) -> None:
     assert np.allclose(run.q[-1], locked.q[-1], atol=1e-7)
 
 
+@pytest.mark.parametrize("friction", [0.5, 5.8])
+def test_an_axis_that_its_loops_hold_does_not_come_loose(friction: float) -> None:
+    """Its pose is nearly singular: reactions, and their rounding, are 400 times the loads."""
+    machine = tables.build(parallel_mechanism(6001))
+    q, v = moving(machine, 6001, speed=0.22)
+    run = pl.simulate(machine, q, v, until=0.3, forces=[dry(l0j3=friction)])
+    assert not run.slips
+    assert len(run.t) < 20
+
+
 # -- besides locks, end stops, other runs -------------------------------------------------------
 
 

@@ -98,14 +98,18 @@ def solve_stick_slip(
     units = np.zeros((k, len(f)))
     units[np.arange(k), at] = 1.0
     # Sizes alone; the mass matrix may be singular where the rows hold, see `saddle`.
-    inverse = solve_mass(factor_mass(M, J)[0], np.column_stack([units.T, f]))
+    mass = factor_mass(M, J)[0]
+    inverse = solve_mass(mass, np.column_stack([units.T, f]))
     answers, reactions, fit = _with_rows(M, J, gamma, np.vstack([units, f]), inverse)
     a0, response = answers[k], answers[:k]
     if k == 0:
         return Decision(a0, np.zeros(0), np.zeros(0, dtype=np.int64), reactions[k])
-    # What rounding leaves is as large as what there was before the rows took their share.
+    # What rounding leaves is as large as what there was before the rows took their share, and as
+    # their reactions, which may be far larger where rows nearly depend on each other.
+    pushes = np.abs(J).T @ np.abs(reactions[k])
     alone = np.sqrt(inverse[at, np.arange(k)])
     size = float(np.sqrt(abs(f @ inverse[:, k])) + fit + np.abs(contacts.target / alone).max())
+    size += float(np.sqrt(abs(pushes @ solve_mass(mass, pushes))))
     offset, sizes = a0[at] - contacts.target, (size, slack)
     torque, side = _in_the_box(response[:, at], offset, contacts, alone, sizes)
     a = a0 + torque @ response

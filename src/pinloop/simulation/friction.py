@@ -186,7 +186,10 @@ class DryFriction:
         t, q, v = state
         refuted = before[1].refuted | stopped if t == before[1].since else frozenset()
         loose = self._breaking_away(state, *before) if released else {}
-        here = self._at(self._system.equations(mode), t, q, v)
+        seen = q, v
+        if released and before[1].redundant and mode == before[0].without_friction:
+            seen = self._closed(before[0], t, q, v)  # where it was found that something comes loose
+        here = self._at(self._system.equations(mode), t, *seen)
         sign, rests, held = self._signs(mode, here.rates, stopped)
         at = rests.nonzero()[0]
         decision, noise = here.solve(-sign * self._limit, self._contacts(here, at))
@@ -367,14 +370,18 @@ class DryFriction:
 
     def _fits(self, mode: Mode, t: float, q: Array, v: Array) -> bool:
         """Whether some torques within their bounds hold all that sticks, but for rounding."""
-        # Inside a step rows hold only nearly: what sticks would seem to be moved by them.
-        rows, manifold = self._system.equations(mode), self._manifold.in_mode(mode)
-        q, v, _ = Projector(rows, Projection(LAST_BITS), manifold).apply(t, q, v)
-        here = self._at(self._system.equations(mode.without_friction), t, q, v)
+        here = self._at(
+            self._system.equations(mode.without_friction), t, *self._closed(mode, t, q, v)
+        )
         slides = {axis[:2]: axis.slides for axis in mode.friction}
         sign = np.array([slides.get((axis.joint, axis.axis), 0) for axis in self._axes])
         contacts = self._contacts(here, self._sticking(mode))
         return not here.solve(-sign * self._limit, contacts, RELEASE)[0].side.any()
+
+    def _closed(self, mode: Mode, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """The state that rows allow: inside a step these seem to move what sticks a little."""
+        rows, manifold = self._system.equations(mode), self._manifold.in_mode(mode)
+        return Projector(rows, Projection(LAST_BITS), manifold).apply(t, q, v)[:2]
 
     def _sticking(self, mode: Mode) -> NDArray[np.intp]:
         return np.array([self._numbers[name] for name in mode.sticking], dtype=np.intp)
