@@ -42,6 +42,13 @@ SMALL: dict[str, Callable[[], Table]] = {
 }  # fmt: skip
 """Small mechanisms by name, with redundant rows, quaternions, couplings, and without loops."""
 
+OPEN = (
+    "planar_3r", "six_axis_arm", "gear-pair", "double-pendulum", "every-pair", "planar-3R",
+    "six-axis-arm",
+)  # fmt: skip
+LOOPED = [name for name in (*SHIPPED, *SMALL) if name not in OPEN]
+"""Those with loops; that they are the ones is tested with `pl.transition`."""
+
 Space = Literal["SE3", "SO3xR3", "auto"]
 SPACES: tuple[Space, ...] = ("SE3", "SO3xR3", "auto")
 

@@ -19,9 +19,8 @@ from pinloop.dynamics.pinocchio_solver import ConstraintDynamics, HeldRows
 
 from .. import screw_tables as tables
 from ..screw_tables import Array
-from ..states import SHIPPED, SMALL, assembled, close, dense, moving, rank, regularized, robot
+from ..states import LOOPED, SMALL, assembled, close, dense, moving, rank, regularized, robot
 
-LOOPED = [name for name in (*SHIPPED, *SMALL) if robot(name).loops]
 TIED = ["fourbar", "sevenbar", "palletizer", "delta", "stewart", "prrr3", "bricard", "four-bar",
         "five-bar", "slider-crank", "rssr", "bennett", "sarrus", "goldberg"]  # fmt: skip
 NOT_TIED = {

@@ -5,6 +5,7 @@ about one.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from .. import screw_tables as tables
 UNIT = pin.SE3.Identity()
 
 
+@cache
 def good() -> Description:
     return tables.build(m.four_bar()).description
 

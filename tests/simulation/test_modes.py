@@ -20,7 +20,17 @@ from pinloop.simulation.modes import ModalSystem
 from .. import mechanisms as m
 from .. import screw_tables as tables
 from .. import switching as s
-from ..states import SHIPPED, SMALL, allowed, assembled, close, one_body, rank, regularized, robot
+from ..states import (
+    LOOPED,
+    SMALL,
+    allowed,
+    assembled,
+    close,
+    one_body,
+    rank,
+    regularized,
+    robot,
+)
 from ..switching import FREE
 
 NAMES = {
@@ -210,7 +220,7 @@ def test_a_mode_must_be_a_mode(mode: Any) -> None:
 # -- equations by mode ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [n for n in (*SHIPPED, *SMALL) if robot(n).loops])
+@pytest.mark.parametrize("name", LOOPED)
 def test_opening_loops_keeps_every_coordinate(name: str) -> None:
     machine = robot(name)
     model = machine.model

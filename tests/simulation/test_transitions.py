@@ -20,12 +20,11 @@ from .. import motion_by_hand as hand
 from .. import screw_tables as tables
 from .. import switching as s
 from ..screw_tables import Array
-from ..states import SHIPPED, SMALL, allowed, assembled, close, rank, regularized, robot
+from ..states import LOOPED, SHIPPED, SMALL, allowed, assembled, close, rank, regularized, robot
 from ..switching import FREE
 
 FORMS: tuple[Formulation, ...] = (pl.Augmented(), pl.Projected(), pl.Voronets())
 every_robot = pytest.mark.parametrize("name", [*SHIPPED, *SMALL])
-LOOPED = [name for name in (*SHIPPED, *SMALL) if robot(name).loops]
 
 
 def agree(machine: pl.Mechanism, q: Array, v: Array, before: pl.Mode, after: pl.Mode) -> Array:
@@ -100,6 +99,10 @@ def test_all_forms_lock_joints_alike(name: str) -> None:
             q = assembled(machine, seed, walk=1)
             v = s.moving_in(machine, q, FREE, seed)
             agree(machine, q, v, FREE, pl.Mode(s.some_locks(machine, rng)))
+
+
+def test_the_robots_with_loops_are_those_that_are_named() -> None:
+    assert [name for name in (*SHIPPED, *SMALL) if robot(name).loops] == LOOPED
 
 
 @pytest.mark.parametrize("name", LOOPED)
