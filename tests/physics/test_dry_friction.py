@@ -315,6 +315,21 @@ def test_a_gear_that_gives_in_leaves_another_at_rest() -> None:
     assert [t for t, _ in run.slips] == pytest.approx([0.5, 0.5], abs=1e-9)
 
 
+def test_what_slides_drags_along_what_holds_redundantly() -> None:
+    """A rotor slows down on the shaft of a pinion: its friction adds to the load of the gear."""
+    table = gear_pair()
+    rotor = solid("rotor", 1.0) | {"inertia": 5.0 * np.eye(3)}
+    spin = joint("spin", "revolute", "pinion", "rotor", [0, 0, 0], [0, 0, 1])
+    table |= {"bodies": [*table["bodies"], rotor], "joints": [*table["joints"], spin]}
+    machine = tables.build(table)
+    push = pl.forces.Torque("pinion", lambda t: 3.0 * t)
+    friction = dry(pinion=1.0, wheel=2.0, spin=0.4)
+    q, v = pl.assemble(machine), np.zeros(machine.nv)
+    v[machine.coordinates("spin").v] = 50.0
+    run = pl.simulate(machine, q, v, until=0.6, forces=[push, friction])
+    assert [t for t, _ in run.slips] == pytest.approx(2 * [1.1 / 3.0], abs=1e-9)
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_legs_that_stick_are_as_if_locked(seed: int) -> None:
     """Four axes hold a platform in two ways while its third leg moves: no step is shorter for it.
@@ -402,8 +417,8 @@ def test_an_end_stop_lets_go_where_friction_gives_in() -> None:
     assert run.q[-1, 0] == pytest.approx(10.0 * 0.3**3 / 12.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("v", [0.0, 1.0])
-def test_an_end_stop_feels_the_friction_of_other_joints(v: float) -> None:
+@pytest.mark.parametrize(("v", "push"), [(0.0, 1.0), (0.0, 2.0), (1.0, 1.0)])
+def test_an_end_stop_feels_the_friction_of_other_joints(v: float, push: float) -> None:
     """Carriage b stays at its end on carriage a, which sticks, or is braked by its friction."""
     description = train(1.0, 1.0).description
     ends = {"a": ((0.0,), (9.0,)), "b": ((-1.0,), (0.0,))}
@@ -411,7 +426,7 @@ def test_an_end_stop_feels_the_friction_of_other_joints(v: float) -> None:
         replace(x, lower=ends[x.name][0], upper=ends[x.name][1]) for x in description.joints
     )
     machine = build(replace(description, joints=joints))
-    pushes = [pl.forces.Torque("a", 1.0), pl.forces.Torque("b", 0.5)]
+    pushes = [pl.forces.Torque("a", push), pl.forces.Torque("b", 0.5)]
     run = pl.simulate(
         machine, [0.0, 0.0], [v, 0.0], until=0.1, forces=[*pushes, dry(a=3.0)], limits="end stop",
         method=TIGHT,
@@ -524,6 +539,39 @@ def test_a_ball_joint_sticks_about_one_axis_and_turns_about_another() -> None:
     assert f"{joint}.wx" in run.modes[-1].sticking
     assert not run.v[:, 0].any()
     assert run.v[-1, 2] > 0.0
+
+
+def test_a_locked_axis_leaves_the_others_their_friction() -> None:
+    ball = one_body("spherical")
+    joint = ball.joints[0]
+    push = pl.forces.TorqueFunction(lambda t, q, v: np.array([0.3, 0.0, 2.0]))
+    lock = pl.Mode(pl.simulation.Locked(joint, ("wy",)))
+    forces = [dry(**{joint: 1.0}), push]
+    run = pl.simulate(ball, ball.neutral, until=0.2, mode=lock, forces=forces)
+    assert run.modes[-1].sticking == (f"{joint}.wx",)
+    assert run.v[-1] == pytest.approx([0.0, 0.0, 0.2], abs=1e-9)
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+@pytest.mark.parametrize("holds", [False, True])
+def test_a_slider_on_a_whirling_arm(absolute: bool, holds: bool) -> None:
+    """Friction holds it or not against ``m r w^2``, also where its rail closes a loop."""
+    mass, r, w = 1.5, 0.4, 6.0
+    machine = made(
+        [solid("arm", 3.0), solid("mass", mass, [r, 0, 0])],
+        [
+            joint("hinge", "revolute", GROUND, "arm", [0, 0, 0], [0, 0, 1]),
+            joint("rail", "prismatic", "arm", "mass", [0, 0, 0], [1, 0, 0]),
+        ],
+    )
+    state = np.zeros(2), np.array([w, 0.0])
+    f = mass * r * w**2 * (1.01 if holds else 0.99)
+    whole = machine.absolute() if absolute else machine
+    q, v = machine.to_absolute(*state) if absolute else state
+    run = pl.simulate(whole, q, v, until=0.3, forces=[dry(rail=f)], method=TIGHT)
+    last = machine.from_absolute(run.q[-1], run.v[-1])[0] if absolute else run.q[-1]
+    assert abs(last[1]) < 1e-9 if holds else last[1] > 1e-3
+    assert run.modes[0].sticking == (("rail",) if holds else ())
 
 
 def test_what_rows_move_does_not_stick() -> None:
