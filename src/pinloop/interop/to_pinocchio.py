@@ -94,8 +94,8 @@ def to_pinocchio(robot: Mechanism) -> PinocchioModels:
         if report is None or coupling.name in report.couplings:
             joints = " and ".join(f"'{joint}'" for joint in coupling.joints)
             cannot.append(
-                f"coupling '{coupling.name}': it ties coordinates of the joints {joints}, while "
-                "Pinocchio's constraint models tie points and frames"
+                f"coupling '{coupling.name}': it constrains coordinates of the joints {joints}, "
+                "while Pinocchio's constraint models hold points and frames"
             )
     shapes: dict[str, pin.GeometryModel | None] = {}
     loader = coal.CachedMeshLoader()
