@@ -15,6 +15,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.optimize import newton
 
 import pinloop as pl
 from pinloop.constraints.rows import BoundRow, Row, Terms
@@ -25,7 +26,7 @@ from .. import screw_tables as tables
 from ..linkages import windows
 from ..mechanisms import X, Z
 from ..screw_tables import Array
-from ..states import carried
+from ..states import URDF, carried
 from .test_tangents import FLAT, FORMULATIONS, flat, random_bars, rates, tangents
 
 GRAVITY = 9.81
@@ -348,6 +349,98 @@ def test_other_mechanisms_pass_both_ways(name: str) -> None:
     run, off = there_and_back(robot, q, 20.0 * v / np.abs(v).max(), 0.03)
     assert off < 1e-7
     assert np.abs(run.energy().error).max() < 1e-7 * run.energy().kinetic.max()
+
+
+ON_BRANCH = {
+    "parallelogram": [1.0, -1.0, 1.0],
+    "three cranks": [1.0, 1.0, 1.0, 1.0],
+    "spherical four-bar": [-0.521376, 1.0, -0.628435],
+}
+"""Rates with which linkages go on from their flat pose."""
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_other_mechanisms_converge(name: str) -> None:
+    """To a run with tolerances of 1e-12, and so does their energy; steps of rk4 keep its order."""
+    robot, q = FLAT[name]()
+    along = np.array(ON_BRANCH[name])
+    q = pl.assemble(robot, robot.integrate(q, -0.15 * along), limits=False)
+    fastest = robot.joints[int(np.abs(along).argmax())]
+    v = pl.consistent_velocity(robot, q, {fastest: 8.0})
+
+    def run(method: pl.MuntheKaas) -> pl.Trajectory:
+        return pl.simulate(robot, q, v, until=0.3, method=method)
+
+    def off(run: pl.Trajectory) -> float:
+        return float(np.abs(robot.difference(run.q[-1], want)).max())
+
+    want = run(precise("dop853", 1e-12)).q[-1]
+    for method in ("dopri5", "dop853"):
+        for rtol in (1e-6, 1e-8, 1e-10):
+            moved = run(precise(method, rtol))
+            assert off(moved) < 5.0 * rtol
+            assert np.abs(moved.energy().error).max() < 5.0 * rtol * moved.energy().kinetic.max()
+    errors = [off(run(pl.MuntheKaas("rk4", step=0.3 / n))) for n in (60, 240, 960)]
+    # Rows that are less regular in one step than in another give it another constant.
+    assert errors[-1] < 2e-9 and errors[1] < errors[0] / 4.0**2.5
+
+
+def folding_delta() -> tuple[pl.Mechanism, Array, Array]:
+    """A delta robot whose first two rods come into the line of their balls, with its first arm.
+
+    There they fold flat, and their arm is at the end of its reach. The first arm stands still, its
+    rods swing from upright into the line, and the other arms follow as far as rods are long.
+    """
+    robot = pl.load(URDF / "delta.urdf")
+    length, down = 0.8, np.array([-0.6, 0.0, -0.8])
+
+    def elbow(leg: int, angle: float) -> Array:
+        foot = np.array([0.2, 0.0, 1.2]) + pin.utils.rotate("y", angle) @ [0.336, 0.0, -0.098]
+        return np.asarray(pin.utils.rotate("z", 2 * np.pi / 3 * leg) @ foot)
+
+    def stretch(angle: float, leg: int, ball: Array) -> float:
+        return float(np.sum((elbow(leg, angle) - ball) ** 2)) - length**2
+
+    def arms(part: float, first: float, others: Array) -> Array:
+        lean = 0.5 * np.pi * part
+        rod = length * (np.cos(lean) * down + np.sin(lean) * np.array([0.0, 1.0, 0.0]))
+        centre = elbow(0, first) + rod - np.array([0.056, 0.0, 0.0])
+        found = []
+        for leg, angle in zip((1, 2), others, strict=True):
+            ball = centre + pin.utils.rotate("z", 2 * np.pi / 3 * leg) @ [0.056, 0.0, 0.0]
+            found.append(newton(stretch, angle, args=(leg, ball), tol=1e-14))
+        return np.array([first, *found])
+
+    q, angles = pl.assemble(robot), np.zeros(3)
+    for part in np.linspace(0.0, 0.97, 40)[1:]:
+        angles = arms(part, min(1.0, 1.1 * part), angles[1:])
+        q = pl.assemble(robot, q, dict(zip(robot.actuated, angles, strict=True)), limits=False)
+    ahead, behind = (arms(0.97 + step, angles[0], angles[1:]) for step in (1e-6, -1e-6))
+    rates = dict(zip(robot.actuated, 4.0 * (ahead - behind) / 2e-6, strict=True))
+    return robot, q, pl.consistent_velocity(robot, q, rates)
+
+
+def test_a_delta_robot_folds_its_rods_flat() -> None:
+    """Tolerances and steps agree, down to the spins of rods that no load moves."""
+    robot, q, v = folding_delta()
+    data = robot.model.createData()
+
+    def bend(q: Array) -> float:
+        """Sine of the angle between rods and the line of their balls, with its sign."""
+        pin.framesForwardKinematics(robot.model, data, q)
+        arm, rod = (
+            data.oMf[robot.model.getFrameId(name)].rotation for name in ("upper_1", "rod_1a")
+        )
+        return float((arm.T @ rod)[:, 2] @ [0.6, 0.0, 0.8])
+
+    ends = []
+    for method in (precise("dopri5", 1e-6), precise("dop853", 1e-8), pl.MuntheKaas(step=6e-4)):
+        run = pl.simulate(robot, q, v, until=0.025, method=method)
+        assert np.abs(run.energy().error).max() < 1e-8 * run.energy().kinetic.max()
+        ends.append(run.q[-1])
+    assert bend(q) > 0.02 and bend(ends[0]) < -0.02, "it has not passed"
+    for end in ends[1:]:
+        assert np.abs(robot.difference(ends[0], end)).max() < 1e-7
 
 
 @pytest.mark.parametrize("gap", [1e-2, -1e-2, 1e-3, 1e-5, -1e-5, 1e-7])
