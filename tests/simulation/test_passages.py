@@ -520,7 +520,8 @@ def test_neither_velocity_nor_loads_tell_which_branch_it_is() -> None:
         "('left1' 1, 'low2' 1)",
     ):
         assert text.count(branch) == 1
-    assert text.count("('") == 3
+    pose = "('low0' -1.57, 'left0' 1.57, 'low1' -1.57, 'left1' 1.57, 'low2' -1.57)"
+    assert text.count("('") == 4 and text.endswith(f" in the pose {pose}")
     level = tables.build(windows(2) | {"gravity": [0.0, 0.0, 0.0]})
     run = pl.simulate(level, *parallel(level, 0.0, 0.0), until=1.0)
     assert np.ptp(run.q, axis=0).max() == 0.0, "what is in equilibrium rests"
@@ -550,8 +551,12 @@ def test_what_comes_free_in_a_singular_pose_needs_a_load_along_a_branch(count: i
     }  # fmt: skip
     with pytest.warns(pl.PinloopWarning, match="is singular"):
         if count == 2:
-            with pytest.raises(pl.SimulationFailed, match="branches of the motion meet there"):
+            here = "branches of the motion meet there"
+            with pytest.raises(pl.SimulationFailed, match=here) as failed:
                 pl.simulate(robot, *parallel(robot, 0.0, 0.0), **options)
+            assert "or faster (branches such as (" in str(failed.value)
+            assert "('left1' 1, 'low2' 1)" in str(failed.value)
+            assert " in the pose ('low0' -1.57, " in str(failed.value)
             return
         run = pl.simulate(robot, *parallel(robot, 0.0, 0.0), **options)
     want = angle_after(1, 0.4, 0.0, 0.0)

@@ -62,11 +62,12 @@ class StepFailed(Exception):  # noqa: N818 - says what happened
     Args:
         message: what is wrong and what to do.
         reason: the same in a few words.
+        q: configuration in which branches meet, if that is why, shape (nq,).
     """
 
-    def __init__(self, message: str, reason: str) -> None:
+    def __init__(self, message: str, reason: str, q: Array | None = None) -> None:
         super().__init__(message)
-        self.reason = reason
+        self.reason, self.q = reason, q
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,7 +340,7 @@ class Stepper:
             except NoBranch:
                 pass
             if trouble is None and regular < Regularity.AT:
-                raise StepFailed(f"t = {t_next:.6g} s: {_NOT_TOLD}", "bifurcation")
+                raise StepFailed(f"t = {t_next:.6g} s: {_NOT_TOLD}", "bifurcation", step.q1)
         if trouble is not None:
             raise trouble
         self._require_small_shift(flow, step, attempt.v)

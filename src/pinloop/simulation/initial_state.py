@@ -7,7 +7,7 @@ the branches, and a motion that starts so loses its speed in the first step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,7 +18,6 @@ from ..boundary.marks import Array
 from ..dynamics import EquationsOfMotion
 from ..errors import InconsistentVelocity, LoopNotClosed
 from ..linalg.saddle import Saddle
-from ..model.mechanism import Mechanism
 from ..tolerances import CLOSED, CONSISTENT, CONTRADICTION, NO_SPEED, RANK, SAME, Regularity
 from .stabilization import Projection, Projector
 
@@ -154,28 +153,37 @@ def _require_tangent_load(equations: EquationsOfMotion, t: float, q: Array) -> N
     trouble = obstacle(equations, t, q, a) if np.abs(a).max(initial=0.0) > CONSISTENT else None
     if trouble is None or trouble.resting:
         return
-    branches = "; ".join(_rates(equations.robot, v) for v in _branches(equations, t, q))
     raise InconsistentVelocity(
         f"robot '{equations.robot.name}' rests in a singular pose, where branches of its motion "
         "meet, and its loads drive it along none of them; start beside this pose, or with a "
-        f"velocity along one of the branches, such as {branches or 'one that is known'}",
+        f"velocity along one of the {meeting(equations, t, q)}",
         v=trouble.v,
         residual=trouble.residual,
     )
 
 
-def _rates(robot: Mechanism, v: Array) -> str:
-    """Velocities of the joints that move."""
-    rates = {name: v[robot.coordinates(name).v] for name in robot.joints}
-    moving = {name: rate for name, rate in rates.items() if np.abs(rate).max() > _STILL}
-    parts = [f"'{name}' " + " ".join(f"{x:.3g}" for x in rate) for name, rate in moving.items()]
+def meeting(equations: EquationsOfMotion, t: float, q: Array) -> str:
+    """Name branches that meet in a singular pose, by the rates of their joints, and the pose."""
+    robot = equations.robot
+    at = {name: robot.coordinates(name) for name in robot.joints}
+    pose = _listed({name: q[part.q] for name, part in at.items()})
+    rates = [
+        _listed({name: v[k.v] for name, k in at.items() if np.abs(v[k.v]).max() > _STILL})
+        for v in _branches(equations, t, q)
+    ]
+    return f"branches such as {'; '.join(rates) or 'one that is known'} in the pose {pose}"
+
+
+def _listed(values: Mapping[str, Array]) -> str:
+    """Values of joints."""
+    parts = [f"'{name}' {' '.join(f'{x:.3g}' for x in some)}" for name, some in values.items()]
     return f"({', '.join(parts)})"
 
 
 def _branches(equations: EquationsOfMotion, t: float, q: Array) -> list[Array]:
     """Some velocities of size one with which motions go on from a singular pose."""
     J, M = equations.closure(t, q)[0], equations.mass(q)
-    left = Saddle(M, J, equations.rows.scale).dependencies
+    left = Saddle(M, J, equations.rows.scale, tolerance=Regularity.BASE).dependencies
     null = _allowed_velocities(equations, J, M, len(left))
     defect = partial(_defect, equations, t, q, left)
     rng = np.random.default_rng(0)

@@ -45,7 +45,7 @@ from .accuracy import Accuracy, SpeedLoss, speed_loss
 from .endstops import NONE_TOUCHED, EndStopContacts, RestingEnds
 from .events import BoundEvent, CloseLoop, Report, Stop, Touch
 from .friction import NO_GRIP, DryFriction, Grip, Release, Rest
-from .initial_state import obstacle
+from .initial_state import meeting, obstacle
 from .limits import JointEnd, LimitWatch
 from .modes import ModalSystem, Mode, RobotManifold
 from .passages import open_passage
@@ -147,7 +147,8 @@ class Run:
             warnings.warn(message, PinloopWarning, stacklevel=3)
             return self._trajectory(message)
         except StepFailed as failure:
-            raise self._failed(str(failure) + self._why(failure.reason), failure.reason) from None
+            why = self._why(failure.reason, failure.q)
+            raise self._failed(f"{failure}{why}", failure.reason) from None
         except PinloopError as error:
             reason = "not finite" if isinstance(error, NotFinite) else type(error).__name__
             text = f"{error}{blamed_links(error, self.system.robot)}{self._why(reason)}"

@@ -264,6 +264,20 @@ def test_what_comes_loose_in_the_flat_pose_follows_its_loads(rounding: float) ->
     assert angle_of(machine, stop.run.q[-1]) == pytest.approx(fall.y[0, -1], abs=1e-7)
 
 
+def test_loads_along_no_branch_end_a_stop_that_names_the_branches() -> None:
+    """One crank is held back more than the other: neither branch turns them so."""
+    machine = tables.build(windows(1))
+    weak = {"low0": Brake(dynamic_torque=3.0), "left0": Brake(dynamic_torque=2.0)}
+    brakes = pl.Brakes(weak, pl.safety.Chain(drive_off=0.05))
+    with pytest.raises(pl.StopFailed, match="branches of the motion meet there") as failed:
+        pl.stop(machine, *parallel(machine, 0.0, 0.0), brakes=brakes, until=0.35)
+    text = str(failed.value)
+    for part in ("('low0' 1, 'left0' -1, 'low1' 1)", "('left0' 1, 'low1' 1)"):
+        assert text.count(part) == 1
+    assert "in the pose ('low0' -1.57, 'left0' 1.57, 'low1' -1.57)" in text
+    assert failed.value.result.run.t[-1] == pytest.approx(0.05)
+
+
 @pytest.mark.parametrize("held", [["left", "top"], ["left"]])
 def test_what_is_held_does_not_hide_that_the_others_pass(held: list[str]) -> None:
     """Beside the window a parallelogram stands still: held, its rows depend on each other."""

@@ -20,6 +20,7 @@ from ...dynamics.stiffness import StiffMotion, fastest_decay, way_out
 from ...integrate import MuntheKaas, StepFailed
 from ...linalg.saddle import Saddle, solve_mass
 from ...model.mechanism import Mechanism
+from ...simulation.initial_state import meeting
 from ...simulation.passages import Passage, State
 from ...tables.number_format import listed
 from ...tolerances import RANK, TINY
@@ -418,6 +419,8 @@ def _at_singular_pose(failure: StepFailed, equations: StopEquations) -> StepFail
     parts += [f"while {listed(held)} {'rests' if len(held) == 1 else 'rest'}"] if held else []
     where = " ".join(["the loops come into a singular configuration", " and ".join(parts)])
     why = f" ({failure})" if failure.reason in _AT_SINGULAR_POSE else ""
+    if failure.q is not None:
+        why = f" ({failure}; {meeting(equations.equations, 0.0, failure.q)})"
     return StepFailed(
         f"{where.rstrip()}, behind which the motion is not determined{why}; look whether joints "
         "are beyond their limits there",
