@@ -455,8 +455,10 @@ class Run:
             "after it; take a smaller step, or tolerances instead of one"
         )
 
-    def _why(self, reason: str) -> str:
-        """What else is to be said of a step that failed: what it could not follow."""
+    def _why(self, reason: str, q: Array | None = None) -> str:
+        """What else is to be said of a step that failed: what it could not follow, where it is."""
+        if q is not None:
+            return f" ({meeting(self.equations, self._last[0], q)})"
         if reason not in ("not finite", "step too small", "not solved"):
             return ""
         (t, q, v), method, robot = self._last, self.method, self.system.robot
