@@ -16,7 +16,6 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -37,6 +36,7 @@ Mark = Literal["", "title", "heading", "good", "bad", "caution"]
 Span = tuple[str, Mark]
 Line = list[Span]
 
+_PACKAGE = Path(__file__).parents[1]
 _GAP = 2
 """Blanks between two columns."""
 _PROSE = 80
@@ -407,13 +407,13 @@ def render(template: str, **values: Any) -> Markup:
 
 def asset(name: str) -> Markup:
     """The text of a file, named from the package on."""
-    return Markup(files("pinloop").joinpath(name).read_text(encoding="utf-8"))
+    return Markup((_PACKAGE / name).read_text(encoding="utf-8"))
 
 
 @cache
 def _environment() -> Any:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pinloop", "."),
+        loader=jinja2.FileSystemLoader(_PACKAGE),
         autoescape=lambda name: name is not None and name.endswith(".html"),
         finalize=_shown,
         undefined=jinja2.StrictUndefined,
