@@ -70,6 +70,13 @@ def test_the_files_that_own_things_exist() -> None:
         assert below.is_file() or (ROOT / path).is_file(), path
 
 
+def test_the_kernel_stays_small() -> None:
+    """What is fast is not grown beyond what can be read."""
+    files = [*(ROOT / "src" / "native").glob("*.[ch]pp")]
+    sizes = {file.name: file.read_text(encoding="utf-8").count("\n") for file in files}
+    assert len(sizes) > 5 and sum(sizes.values()) <= 2600 and max(sizes.values()) <= 450
+
+
 def test_what_is_called_above_is_there() -> None:
     """Neither the type checker nor the import contract sees the names that `forward` is given."""
     called = 0

@@ -1,0 +1,130 @@
+#include "dynamics.hpp"
+
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace pinloop {
+
+Dynamics::Dynamics(std::shared_ptr<const Tables> tables)
+    : tables_(std::move(tables)), tree_(*tables_), all_(tables_->nv), inverse_(tables_->nv) {
+    std::iota(all_.rbegin(), all_.rend(), 0);
+    hold({}, {}, {}, std::vector<double>(tables_->nv));
+}
+
+void Dynamics::hold(const std::vector<int> &rows, std::vector<double> stale,
+                    std::vector<double> bad, std::vector<double> armature) {
+    rows_ = std::make_unique<HeldRows>(*tables_, rows);
+    stale_ = std::move(stale), bad_ = std::move(bad), armature_ = std::move(armature);
+    Y_.assign(rows.size() * tables_->nv, 0.0);
+    G_.assign(rows.size() * rows.size(), 0.0);
+    lam_.assign(rows.size(), 0.0);
+}
+
+// With M = L' L and x = L a, Y = J L^-1: the rows hold in the metric of M,
+//     (Y Y') lam = -gamma - Y L'^-1 f,   a = L^-1 (L'^-1 f + Y' lam).
+Verdict Dynamics::acceleration(const double *q, const double *v, const double *tau, double *a) {
+    const int n = tables_->nv, m = rows_->size();
+    tree_.place(q);
+    tree_.move(v);
+    tree_.weigh();
+    if (!factor_mass()) return Verdict::bad;
+    for (int k = 0; k < n; ++k) a[k] = tau[k] - tree_.forces[k];
+    solve_upper(a, all_);
+    if (m > 0) {
+        rows_->update(tree_);
+        for (int i = 0; i < m; ++i) {
+            double *y = &Y_[static_cast<std::size_t>(i) * n];
+            const std::vector<int> &support = rows_->support(i);
+            for (int k : support) y[k] = rows_->J[static_cast<std::size_t>(i) * n + k];
+            solve_upper(y, support);
+            double rate = -rows_->gamma[i];
+            for (int k : support) rate -= y[k] * a[k];
+            lam_[i] = rate;
+        }
+    }
+    const Verdict verdict = factor_gram();
+    if (verdict == Verdict::bad) return verdict;
+    for (int i = 0; i < m; ++i) {
+        const double *y = &Y_[static_cast<std::size_t>(i) * n];
+        for (int k : rows_->support(i)) a[k] += y[k] * lam_[i];
+    }
+    solve_lower(a);
+    return verdict;
+}
+
+// M = L' L over the tree (Featherstone, table 8.1): without fill-in, thus along branches only. What
+// is taken off a diagonal entry before its turn does not know its rotor yet, which is added then.
+bool Dynamics::factor_mass() {
+    const int n = tables_->nv;
+    const std::vector<int> &before = tables_->before;
+    double *M = tree_.mass.data();
+    for (int k = n - 1; k >= 0; --k) {
+        double *row = M + static_cast<std::size_t>(k) * n;
+        row[k] += armature_[k];
+        if (!(row[k] > 0.0)) return false;  // NaN, too
+        row[k] = std::sqrt(row[k]);
+        inverse_[k] = 1.0 / row[k];
+        for (int i = before[k]; i >= 0; i = before[i]) row[i] *= inverse_[k];
+        for (int i = before[k]; i >= 0; i = before[i]) {
+            double *other = M + static_cast<std::size_t>(i) * n;
+            for (int j = i; j >= 0; j = before[j]) other[j] -= row[i] * row[j];
+        }
+    }
+    return true;
+}
+
+// L'^-1 x for an x that is zero outside a support, to which all belongs that is before it.
+void Dynamics::solve_upper(double *x, const std::vector<int> &support) const {
+    const std::size_t n = tables_->nv;
+    for (int k : support) {
+        x[k] *= inverse_[k];
+        if (x[k] == 0.0) continue;
+        const double *row = &tree_.mass[k * n];
+        for (int j = tables_->before[k]; j >= 0; j = tables_->before[j]) x[j] -= row[j] * x[k];
+    }
+}
+
+// L^-1 x.
+void Dynamics::solve_lower(double *x) const {
+    const std::size_t n = tables_->nv;
+    for (std::size_t k = 0; k < n; ++k) {
+        const double *row = &tree_.mass[k * n];
+        double value = x[k];
+        for (int j = tables_->before[k]; j >= 0; j = tables_->before[j]) value -= row[j] * x[j];
+        x[k] = value * inverse_[k];
+    }
+}
+
+// Cholesky factor of Y Y', whose pivots are what the rows before do not contain of each row; the
+// right-hand sides in `lam_` become the multipliers.
+Verdict Dynamics::factor_gram() {
+    const int n = tables_->nv, m = rows_->size();
+    Verdict verdict = Verdict::good;
+    for (int i = 0; i < m; ++i) {
+        const double *y = &Y_[static_cast<std::size_t>(i) * n];
+        double *row = &G_[static_cast<std::size_t>(i) * m];
+        double right = lam_[i];
+        for (int j = 0; j <= i; ++j) {
+            const double *z = &Y_[static_cast<std::size_t>(j) * n];
+            const double *other = &G_[static_cast<std::size_t>(j) * m];
+            double entry = 0.0;
+            for (int k : rows_->support(i)) entry += y[k] * z[k];
+            for (int k = 0; k < j; ++k) entry -= row[k] * other[k];
+            row[j] = j < i ? entry * other[j] : entry;
+            if (j < i) right -= row[j] * lam_[j];
+        }
+        if (!(row[i] > bad_[i])) return Verdict::bad;  // NaN, too
+        if (row[i] < stale_[i]) verdict = Verdict::stale;
+        row[i] = 1.0 / std::sqrt(row[i]);  // the inverse is what is needed of the diagonal
+        lam_[i] = right * row[i];
+    }
+    for (int i = m - 1; i >= 0; --i) {
+        double value = lam_[i];
+        for (int k = i + 1; k < m; ++k) value -= G_[static_cast<std::size_t>(k) * m + i] * lam_[k];
+        lam_[i] = value * G_[static_cast<std::size_t>(i) * m + i];
+    }
+    return verdict;
+}
+
+}  // namespace pinloop

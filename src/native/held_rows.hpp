@@ -1,0 +1,37 @@
+// The rows that hold a robot: `J` and `gamma` at the state that a tree has been brought to.
+#pragma once
+
+#include <vector>
+
+#include "tree.hpp"
+
+namespace pinloop {
+
+// Some rows of a robot, in a certain order, with work space.
+class HeldRows {
+  public:
+    HeldRows(const Tables &tables, const std::vector<int> &rows);
+
+    // Evaluate all rows; after `Tree::move`. Where a row has no support, its `J` stays zero.
+    void update(const Tree &tree);
+
+    int size() const { return static_cast<int>(rows_.size()); }
+    // Velocities that a row or what is before them can move, last one first.
+    const std::vector<int> &support(int row) const { return rows_[row].support; }
+
+    std::vector<double> J;      // (rows, nv)
+    std::vector<double> gamma;  // per row
+
+  private:
+    struct Held {
+        int row;
+        std::vector<int> support;
+        std::vector<char> moves_a, moves_b;  // per velocity of the support
+    };
+    void update_row(const Held &held, const Tree &tree, double *line, double &gamma) const;
+
+    const Tables &tables_;
+    std::vector<Held> rows_;
+};
+
+}  // namespace pinloop

@@ -1,0 +1,67 @@
+// A robot as tables: what Python takes from a `pin.Model` and from the rows of its loops. Nothing
+// of it changes once it is made, so that any number of threads may look at it.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "spatial.hpp"
+
+namespace pinloop {
+
+// How a joint moves. Its velocities are coefficients of twists that are constant in the frame of
+// the link that it carries; a joint for which they are not is a chain of joints and massless links.
+enum class Motion : int {
+    screw,        // along and about an axis by one coordinate: hinges, slides, screws
+    circle,       // a hinge by cosine and sine of its angle
+    translation,  // three coordinates
+    spherical,    // a quaternion; angular velocity of the link
+    free,         // a position and a quaternion; twist of the link
+    planar,       // two positions, cosine and sine; twist of the link
+};
+
+constexpr std::array<int, 6> coordinates{1, 2, 3, 4, 7, 4}, velocities{1, 1, 3, 3, 6, 3};
+
+// A joint and the link that it carries.
+struct Link {
+    int parent;       // link that carries the joint, -1 for the world
+    Motion motion;
+    int q, v;         // its first coordinate and velocity
+    Placement joint;  // place of the joint in the link that carries it
+    Spatial axis;     // its twist, for motions with one velocity
+    double mass;
+    Vec com;
+    std::array<double, 6> inertia;  // xx, xy, yy, xz, yz, zz about the centre of mass
+};
+
+// Frames A and B, in their links, of a joint that closes a loop.
+struct Loop {
+    int link_a, link_b;
+    Placement a, b;
+};
+
+// A constraint row: `J a + gamma = 0`.
+struct Row {
+    int loop;
+    bool is_point;  // whether it ties points of two bodies rather than twists of two frames
+    Spatial along;  // what it takes of the motion of B relative to A, in the axes of B
+};
+
+struct Tables {
+    int nq = 0, nv = 0;
+    std::vector<Link> links;
+    std::vector<Spatial> twists;  // per velocity, in its link
+    std::vector<int> link_of;     // per velocity
+    std::vector<int> before;      // per velocity the next one towards the root, -1 for none
+    std::vector<Loop> loops;
+    std::vector<Row> rows;
+    Vec gravity;
+
+    // The last velocity on the way from the root to a link, -1 for none.
+    int last_velocity(int link) const;
+
+    // Fill in what follows from the links.
+    void complete();
+};
+
+}  // namespace pinloop
