@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import subprocess
@@ -12,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 import pinloop as pl
 from pinloop.cli import main as cli
@@ -40,13 +42,11 @@ NASTY = "\\x1b[31m\\r\\n\\x9b2J\\u202e"
 
 
 def nasty_robot(folder: Path) -> Path:
-    path = folder / "nasty.yaml"
-    body = f'{{name: "{NASTY}body", mass: 1, inertia: [1, 1, 1, 0, 0, 0]}}'
-    ends = f'parent: base, child: "{NASTY}body"'
-    joint = f'{{name: "{NASTY}joint", {ends}, pair: revolute, axis: [1, 0, 0]}}'
-    path.write_text(
-        f'name: "{NASTY}robot"\nbodies:\n- {{name: base}}\n- {body}\njoints:\n- {joint}\n'
-    )
+    path, ball = folder / "nasty.yaml", "[[1, 0, 0], [0, 1, 0], [0, 0, 1]]"
+    body = f'{{name: "{NASTY}body", mass: 1, com: [0, 0.1, 0], inertia: {ball}}}'
+    ends = f'parent: ground, child: "{NASTY}body"'
+    joint = f'{{name: "{NASTY}joint", {ends}, pair: revolute, point: [0, 0, 0], axis: [1, 0, 0]}}'
+    path.write_text(f'name: "{NASTY}robot"\nbodies:\n- {body}\njoints:\n- {joint}\n')
     return path
 
 
@@ -77,6 +77,43 @@ def test_names_do_nothing_to_a_terminal(
     assert "\x1b[31m\\r" not in out + err
     assert all(letter.isprintable() or letter == "\n" for letter in shown)
     assert max(map(len, err.splitlines()), default=0) < 1000
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_names_in_results_do_nothing_to_a_terminal(
+    terminal: bool, tmp_path: Path, capsys: Captured, monkeypatch: Any
+) -> None:
+    """What commands compute of a robot, and say of it when it does not stop or is not known."""
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    robot, joint = str(nasty_robot(tmp_path)), yaml.safe_load(f'"{NASTY}joint"')
+    brakes, table = tmp_path / "made.yaml", tmp_path / "table.csv"
+    scenario, study = tmp_path / "nasty.scenario.yaml", tmp_path / "nasty.study.yaml"
+    plan = {"format": "pinloop-scenario-1", "robot": "nasty.yaml", "until": 0.01}
+    scenario.write_text(yaml.safe_dump(plan | {"outputs": {"html": "run.html"}}))
+    space, sampling = {"speed": {joint: [1, 2]}}, {"method": "grid", "count": 2}
+    plan = {"format": "pinloop-study-1", "robot": "nasty.yaml", "jobs": 1}
+    study.write_text(yaml.safe_dump(plan | {"space": space, "sampling": sampling}))
+    with table.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["joint", "speed_deg_per_s", "time_ms", "angle_rad"])
+        writer.writerow([joint, 50, 300, 0.1])
+    speed = ["--speed", f"{joint}=1"]
+    for words in (
+        ["brakes", "init", robot, "-o", str(brakes)],
+        ["stop", robot, *speed, "--brakes", str(brakes)],
+        ["stop", robot, *speed, "--fault", f"{joint}=missing"],
+        ["stop", robot, "--pose", f"{joint}x=1"],
+        ["simulate", str(scenario)],
+        ["study", str(study)],
+        ["worst", str(study), "--starts", "1", "--evaluations", "2"],
+        ["compare", robot, str(table), "--brakes", str(brakes)],
+        ["view", robot, "--html", str(tmp_path / "view.html"), "--no-browser"],
+    ):
+        assert cli.run(words) == (2 if "--pose" in words else 1 if "--fault" in words else 0)
+        out, err = capsys.readouterr()
+        shown = re.sub(r"\x1b\[[0-9;?]*[mhlK]", "", out + err) if terminal else out + err
+        assert all(letter.isprintable() or letter == "\n" for letter in shown), words[0]
 
 
 def test_check_as_json(robot: str, capsys: Captured) -> None:
