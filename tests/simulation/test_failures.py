@@ -47,20 +47,32 @@ def assert_usable(run: pl.Trajectory, least: float, most: float) -> None:
     assert run.closure().max() < 1e-10 and run(run.t[-1] / 2).q.shape == (3,)
 
 
-def test_ctrl_c_returns_what_there_is() -> None:
+METHODS = [pl.MuntheKaas(), *map(pl.MuntheKaas, ("dop853", "radau5", "radau9"))]
+every_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+
+
+@every_method
+def test_ctrl_c_returns_what_there_is(method: pl.MuntheKaas) -> None:
     with pytest.warns(pl.PinloopWarning, match="interrupted at t = 0.[23]"):
-        run = pl.simulate(BAR, BAR.neutral, RATE, until=1.0, tau=stopping(0.3, interrupt))
+        run = pl.simulate(
+            BAR, BAR.neutral, RATE, until=1.0, tau=stopping(0.3, interrupt), method=method
+        )
     assert_usable(run, 0.2, 0.3)
     assert run.message.startswith("interrupted at t = 0.")
 
 
-def test_ctrl_c_with_saved_states() -> None:
+@every_method
+def test_ctrl_c_with_saved_states(method: pl.MuntheKaas) -> None:
     with pytest.warns(pl.PinloopWarning):
         run = pl.simulate(
-            BAR, BAR.neutral, RATE, until=1.0, tau=stopping(0.3, interrupt), save_every=0.05
-        )
+            BAR, BAR.neutral, RATE, until=1.0, tau=stopping(0.3, interrupt), save_every=0.05,
+            method=method,
+        )  # fmt: skip
     np.testing.assert_allclose(run.t[:5], 0.05 * np.arange(5))
     assert 0.2 < run.t[-1] <= 0.3
+    whole = pl.simulate(BAR, BAR.neutral, RATE, until=0.5)
+    np.testing.assert_allclose(run.q, whole(run.t).q, atol=1e-7)
+    np.testing.assert_allclose(run.v, whole(run.t).v, atol=1e-6)
 
 
 def test_ctrl_c_before_the_first_state_is_not_swallowed() -> None:
@@ -68,13 +80,17 @@ def test_ctrl_c_before_the_first_state_is_not_swallowed() -> None:
         pl.simulate(BAR, BAR.neutral, RATE, until=1.0, tau=stopping(-1.0, interrupt))
 
 
-@pytest.mark.parametrize("method", [pl.MuntheKaas(), pl.MuntheKaas("rk4", step=0.01)], ids=str)
+@pytest.mark.parametrize(
+    "method",
+    [*METHODS, *(pl.MuntheKaas(name, step=0.01) for name in ("rk4", "dop853", "radau9"))],
+    ids=lambda method: f"{method.name}-{method.step}",
+)
 @pytest.mark.parametrize("save_every", [None, 0.05])
 def test_a_force_that_is_not_a_number_fails_with_what_there_is(
     method: pl.MuntheKaas, save_every: float | None
 ) -> None:
     with pytest.raises(
-        pl.SimulationFailed, match=r"at t = 0\.(3|29\d+) s: .*'tau' is not finite"
+        pl.SimulationFailed, match=r"at t = 0\.(3|2[5-9]\d+) s: .*'tau' is not finite"
     ) as caught:
         pl.simulate(
             BAR, BAR.neutral, RATE, until=1.0, method=method,

@@ -37,6 +37,8 @@ _ITERATIONS, _MORE = 12, 30
 """Most iterations of a step, and of a fixed one, which cannot be made smaller."""
 _ITERATED = 0.03
 """Part of the tolerance that iterations may leave; its root if that is less, but for rounding."""
+_ROUNDED = 1e3
+"""Change over the tolerance of a fixed step that may be rounding alone, near singular poses."""
 _GROWS = 0.1
 """Growth over the rate of change from which on a motion grows by itself."""
 
@@ -186,10 +188,11 @@ class ImplicitSteps:
                 return None, 1.0
             if k > 0:
                 contraction = max(size / max(before, TINY), _UNTRIED)
-                if contraction >= 1.0 and self._fixed and size <= 1.0:
-                    return Z, contraction  # nothing but rounding is left
+                rounded = self._fixed and size <= _ROUNDED
+                if rounded and contraction >= 1.0:
+                    return Z, contraction
                 left = contraction ** (self._most - 1 - k) * size
-                if left > (1.0 - contraction) * self._enough:
+                if left > (1.0 - contraction) * self._enough and not rounded:
                     return None, contraction
             if contraction * size <= (1.0 - contraction) * self._enough:
                 return Z, contraction
