@@ -103,7 +103,7 @@ def test_robots_without_damping_have_none() -> None:
 )
 def test_stability_limits_are_those_of_the_textbook(method: str, limit: float) -> None:
     """Hairer and Wanner, Solving Ordinary Differential Equations II, section IV.2."""
-    z = -limit + np.array([1e-3, -1e-3], dtype=complex)
+    z = np.array([1e-3 - limit, -1e-3 - limit]).astype(np.complex128)
     inside, outside = np.abs(get_tableau(method).amplification(z))
     assert inside < 1.0 < outside
 
