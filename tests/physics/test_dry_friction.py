@@ -542,14 +542,15 @@ def test_a_ball_joint_sticks_about_one_axis_and_turns_about_another() -> None:
 
 
 def test_a_locked_axis_leaves_the_others_their_friction() -> None:
+    """One turns back where it comes to rest, one sticks: ``I w' = 2 - sign(w)``."""
     ball = one_body("spherical")
     joint = ball.joints[0]
     push = pl.forces.TorqueFunction(lambda t, q, v: np.array([0.3, 0.0, 2.0]))
     lock = pl.Mode(pl.simulation.Locked(joint, ("wy",)))
     forces = [dry(**{joint: 1.0}), push]
-    run = pl.simulate(ball, ball.neutral, until=0.2, mode=lock, forces=forces)
+    run = pl.simulate(ball, ball.neutral, [0.0, 0.0, -0.5], until=0.3, mode=lock, forces=forces)
     assert run.modes[-1].sticking == (f"{joint}.wx",)
-    assert run.v[-1] == pytest.approx([0.0, 0.0, 0.2], abs=1e-9)
+    assert run.v[-1] == pytest.approx([0.0, 0.0, 0.3 - 0.5 / 3.0], abs=1e-9)
 
 
 @pytest.mark.parametrize("absolute", [False, True])
