@@ -195,13 +195,7 @@ def process(reference: Reference) -> list[Bound]:
 
 
 def process_cluster(reference: Reference, cluster: Cluster, cuts: Sequence[str]) -> list[Bound]:
-    """Bound loop after loop, in the order that leaves the fewest rows.
-
-    Args:
-        reference: the mechanism as a network of algebras.
-        cluster: loops that share joints.
-        cuts: names of the joints that are cut in it.
-    """
+    """Bound loop after loop, in the order that leaves the fewest rows."""
     start = reference.network(cluster, cuts)
     if len(cuts) > _ALL_ORDERS:
         return _greedily(reference, start, list(cuts))

@@ -103,13 +103,7 @@ def count_rows(robot: Mechanism, q: Array) -> int:
 def _alternatives(
     reference: Reference, bounds: list[Bound], largest: int = _COMPARED
 ) -> dict[str, tuple[CutAlternative, ...]]:
-    """For each loop what cutting another of its joints instead would leave.
-
-    Args:
-        reference: the mechanism as a network of algebras.
-        bounds: the loops as they are cut now.
-        largest: number of loops in the largest cluster that is looked at.
-    """
+    """For each loop what cutting another of its joints instead would leave."""
     rows = {bound.edge.name: bound.rows for bound in bounds}
     total = sum(rows.values())
     dofs = sum(edge.dof for name, edge in reference.edges.items() if name not in rows)
@@ -142,15 +136,7 @@ def _cuttable(reference: Reference, loop: str) -> list[str]:
 def _exchanged(
     reference: Reference, cluster: Cluster, cut: tuple[str, str], others: int, dofs: int
 ) -> CutAlternative:
-    """Rows and mobility with another joint of a loop cut.
-
-    Args:
-        reference: the mechanism as a network of algebras.
-        cluster: the loop and those that share joints with it.
-        cut: the joint that is cut now, and the other one.
-        others: rows of all other clusters.
-        dofs: degrees of freedom in the tree now.
-    """
+    """Rows and mobility with another joint of a loop cut."""
     old, new = cut
     cuts = [new if name == old else name for name in cluster.names]
     bounds = process_cluster(reference, cluster, sorted(cuts, key=reference.order.__getitem__))

@@ -148,10 +148,6 @@ class Arrow:
 def force_names(run: Trajectory, names: Sequence[str] | bool) -> tuple[str, ...]:
     """Names of the reactions that are asked for.
 
-    Args:
-        run: the motion.
-        names: loop joints, and locks as ``"lock:<joint>"``; True for all there are.
-
     Raises:
         UnknownName: the robot has no such loop joint, or nothing was locked by that name.
     """
