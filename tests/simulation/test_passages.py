@@ -194,44 +194,65 @@ RADIUS = 0.3
 
 @dataclass(frozen=True)
 class Geared(Row):
-    """The cart goes with a bar, as a row on velocities alone."""
+    """The cart goes with a bar, as a row on velocities alone.
+
+    Args:
+        bar: the bar.
+        wave: part by which the radius changes, with the sine of the bar's angle from upright.
+    """
 
     bar: str = "low0"
+    wave: float = 0.0
+
+    def radius(self, angle: float) -> float:
+        return RADIUS * (1.0 + self.wave * float(np.sin(angle)))
 
     def bind(self, robot: pl.Mechanism) -> BoundRow:
-        return _BoundGear(robot, self.bar)
+        return _BoundGear(robot, self)
 
 
 class _BoundGear(BoundRow):
     labels, holonomic, angular = ("gear",), False, (False,)
 
-    def __init__(self, robot: pl.Mechanism, bar: str) -> None:
+    def __init__(self, robot: pl.Mechanism, gear: Geared) -> None:
+        self._gear, self._bar = gear, robot.coordinates(gear.bar)
         self._J = np.zeros((1, robot.nv))
         self._J[0, robot.coordinates("slide").v] = 1.0
-        self._J[0, robot.coordinates(bar).v] = -RADIUS
 
     def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
-        return self._J, np.zeros(1), np.zeros(1)
+        J, angle, rate = self._J.copy(), q[self._bar.q][0], v[self._bar.v][0]
+        J[0, self._bar.v] = -self._gear.radius(angle)
+        bend = RADIUS * self._gear.wave * np.cos(angle)
+        return J, np.zeros(1), np.array([-bend * rate**2])
 
 
-def test_rows_on_velocities_hold_in_a_passage() -> None:
-    """``dx = r dth``: ``(m r^2 - 2 r S sin th + I) th'' = r S cos th th'^2 - g S cos th``."""
+@pytest.mark.parametrize("wave", [0.0, 0.6])
+def test_rows_on_velocities_hold_in_a_passage(wave: float) -> None:
+    """``dx = r dth``: ``(m r^2 - 2 r S sin th + I) th'' = S cos th (r th'^2 - g) + ...``.
+
+    A radius that changes with the angle adds ``(S sin th - m r) r' th'^2``.
+    """
+    gear = Geared(wave=wave)
     robot = tables.build(windows(2, on_cart=True))
     m, S, I = size(2)
     q, v = parallel(robot, np.pi / 2, -1.0)
-    v[robot.coordinates("slide").v] = -RADIUS
+    v[robot.coordinates("slide").v] = -gear.radius(0.0)
     method = pl.MuntheKaas("dopri5", rtol=1e-10, atol=1e-10)
-    run = pl.simulate(robot, q, v, until=3.0, rows=[Geared()], method=method)
+    run = pl.simulate(robot, q, v, until=3.0, rows=[gear], method=method)
 
     def slope(t: float, y: Array) -> list[float]:
-        th, dth = y
-        inertia = (m + 2) * RADIUS**2 - 2 * RADIUS * S * np.sin(th) + I
-        return [dth, (RADIUS * S * dth**2 - GRAVITY * S) * np.cos(th) / inertia]
+        th, dth, _ = y
+        r, bend = gear.radius(th - np.pi / 2), RADIUS * wave * np.cos(th - np.pi / 2)
+        inertia = (m + 2) * r**2 - 2 * r * S * np.sin(th) + I
+        force = S * np.cos(th) * (r * dth**2 - GRAVITY)
+        force += (S * np.sin(th) - (m + 2) * r) * bend * dth**2
+        return [dth, force / inertia, r * dth]
 
-    want = solve_ivp(slope, (0, 3), [np.pi / 2, -1.0], method="DOP853", rtol=1e-12, atol=1e-13)
+    start = [np.pi / 2, -1.0, 0.0]
+    want = solve_ivp(slope, (0, 3), start, method="DOP853", rtol=1e-12, atol=1e-13)
     assert angle_of(robot, run.q[-1]) == pytest.approx(want.y[0, -1], abs=1e-7)
     x = run.q[-1][robot.coordinates("slide").q][0]
-    assert x == pytest.approx(RADIUS * (want.y[0, -1] - np.pi / 2), abs=1e-7)
+    assert x == pytest.approx(want.y[2, -1], abs=1e-7)
 
 
 def test_a_locked_axis_of_a_ball_joint_does_not_turn_in_a_passage() -> None:
