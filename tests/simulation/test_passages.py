@@ -155,6 +155,29 @@ def test_every_formulation_passes_in_all_coordinates(space: Any, formulation: An
     assert np.abs(run.energy().error).max() < 1e-5
 
 
+@pytest.mark.parametrize("space", ["SE3", "SO3xR3"])
+def test_absolute_coordinates_converge(space: Any) -> None:
+    robot = tables.build(windows(2))
+    there = robot.absolute(space)
+    state = carried(robot, *parallel(robot, np.pi / 2, -1.0), there)
+    upright = parallel(robot, angle_after(2, 2.0), 0.0)[0]
+
+    def turned(machine: pl.Mechanism, q: Array) -> Array:
+        data = machine.model.createData()
+        pin.framesForwardKinematics(machine.model, data, q)
+        return np.asarray(data.oMf[machine.model.getFrameId("bar0")].rotation)
+
+    def off(method: pl.MuntheKaas) -> float:
+        run = pl.simulate(there, *state, until=2.0, method=method)
+        assert np.abs(run.energy().error).max() < 1e-3 * run.energy().kinetic.max()
+        return float(np.linalg.norm(pin.log3(turned(robot, upright).T @ turned(there, run.q[-1]))))
+
+    for rtol, error in ((1e-6, 5e-4), (1e-8, 2e-6), (1e-10, 1e-8)):
+        assert off(precise("dopri5", rtol)) < error
+    errors = [off(pl.MuntheKaas("rk4", step=h)) for h in (2e-2, 1e-2, 5e-3)]
+    assert errors[2] < 2e-6 and np.log2(errors[0] / errors[2]) / 2 > 3.5
+
+
 # -- more freedoms ----------------------------------------------------------------------------
 
 
