@@ -97,3 +97,11 @@ def test_stiffness_is_the_second_derivative_of_the_energy(sign: float) -> None:
     made = gravity_stiffness(equations, q, motions, lam)
     assert sign * bend > 0.1
     np.testing.assert_allclose(made[0], expected, rtol=1e-4)
+
+
+def test_joints_without_any_entry_that_nothing_holds_are_named() -> None:
+    machine = loaded("spherical_threebar")
+    q = pl.assemble(machine)
+    stop = pl.stop(machine, q, np.zeros(machine.nv), brakes=pl.Brakes({}), until=0.05)
+    assert stop.outcome == "does not hold" and not stop.joints
+    assert "nothing holds ball_1, ball_2: there is no brake" in stop.warnings

@@ -316,6 +316,10 @@ def _not_held(result: StopResult) -> Iterator[str]:
                 f"joint '{name}' is not held: holding takes {_digits(abs(joint.load))} {torque}, "
                 f"its brake, friction and drive hold {_digits(joint.hold)} {torque}"
             )
+    robot, stays = result.robot, result.holding.held | result.holding.balanced
+    loose = [name for name in robot.joints if not stays[robot.coordinates(name).v].all()]
+    if loose and result.joints.keys().isdisjoint(loose):
+        yield f"nothing holds {listed(loose)}: there is no brake"
 
 
 def _still_spinning(result: StopResult) -> Iterator[str]:
