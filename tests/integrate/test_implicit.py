@@ -12,9 +12,18 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from pinloop.integrate import ImplicitSteps, Iterated, MuntheKaas, StepControl, get_tableau
-from pinloop.integrate.implicit import Slopes, difference_slopes, outgrown
+from pinloop.integrate.implicit import (
+    Slopes,
+    _extrapolation,
+    _newton_solver,
+    difference_slopes,
+    outgrown,
+)
+from pinloop.simulation.modes import RobotManifold
 
+from .. import motion_by_hand as hand
 from ..screw_tables import Array
+from ..states import one_body
 from .groups_by_hand import Space
 
 NAMES = ["radau5", "radau9"]
@@ -81,6 +90,34 @@ def test_slopes_are_those_of_the_acceleration() -> None:
     slopes = difference_slopes(Space(), lambda t, q, v: P @ q + D @ v, 0.0, state, np.ones(2))
     np.testing.assert_allclose(slopes.by_position, P, atol=1e-6)
     np.testing.assert_allclose(slopes.by_velocity, D, atol=1e-6)
+
+
+def test_frames_turn_on_the_way() -> None:
+    """Of rotations ``dexpinv(-psi) v`` is ``v + psi x v / 2`` for small ``psi``."""
+    manifold = RobotManifold(one_body("spherical"))
+    v = np.array([1.0, -2.0, 0.5])
+    state = np.array([0.0, 0.0, 0.0, 1.0]), v, np.zeros(3)
+    slopes = difference_slopes(manifold, lambda t, q, v: 0.0 * v, 0.0, state, np.ones(3))
+    np.testing.assert_allclose(slopes.turning, -0.5 * hand.skew(v), atol=1e-6)
+
+
+def test_iterations_solve_the_whole_linear_system() -> None:
+    rng = np.random.default_rng(3)
+    slopes, mu = Slopes(*rng.normal(size=(3, 4, 4))), np.array([3.0, 2.0 - 5.0j])
+    J = np.block([[slopes.turning, np.eye(4)], [slopes.by_position, slopes.by_velocity]])
+    r = rng.normal(size=(2, 8)) + 1j * rng.normal(size=(2, 8))
+    for found, rate, right in zip(_newton_solver(mu, slopes)(r), mu, r, strict=True):
+        np.testing.assert_allclose(rate * found - J @ found, right, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("ratio", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_guess_of_stages_goes_on_with_their_polynomial(name: str, ratio: float) -> None:
+    c = get_tableau(name).c
+    p = np.polynomial.Polynomial(np.arange(1.0, len(c) + 2.0))  # of degree s
+    rise = p(c) - p(0.0)
+    wanted = p(1.0 + ratio * c) - p(1.0)
+    np.testing.assert_allclose(_extrapolation(c)(ratio) @ rise, wanted, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("rate", "stiff"), [(3.2, False), (3.4, True), (-100.0, False)])
