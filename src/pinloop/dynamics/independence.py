@@ -19,7 +19,7 @@ from ..errors import BadValue, NotFinite
 from ..linalg.dense import lapack
 from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
-from ..tolerances import LAST_BITS, RANK, THIN_BODY, Regularity
+from ..tolerances import LAST_BITS, RANK, THIN_BODY
 
 INFINITE = 1e100
 """Coordinate or velocity that no robot has, of which products overflow."""
@@ -111,9 +111,7 @@ def general_rank(
     for _ in range(_NEARBY):
         near = nearby_assembly(robot, q, rng, reach=0.05)
         if near is not None:
-            # Where rows touch but do not cross, what is closed to rounding is off by its root.
-            there = Saddle(mass(near), jacobian(near), scale, tolerance=Regularity.BASE)
-            rank = max(rank, there.rank)
+            rank = max(rank, Saddle(mass(near), jacobian(near), scale).rank)
     return rank
 
 
