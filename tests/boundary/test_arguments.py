@@ -367,6 +367,15 @@ def test_functions_can_be_pickled_and_say_what_they_take() -> None:
     assert "joint" in inspect.signature(pl.simulation.Locked).parameters
 
 
+def test_a_nan_is_named_wherever_it_stands() -> None:
+    robot = pl.load(URDF / "fourbar.urdf")
+    brakes, q, v = pl.Brakes.template(robot), robot.neutral, np.zeros(robot.nv)
+    with pytest.raises(pl.BadValue, match="until is nan; single_faults needs a number"):
+        pl.safety.single_faults(robot, q, v, brakes=brakes, until=NUMBER)
+    with pytest.raises(pl.BadValue, match="an argument is nan; single_faults needs a number"):
+        pl.safety.single_faults(robot, q, NUMBER, brakes=brakes)
+
+
 def test_a_defect_is_not_hidden() -> None:
     @public
     def broken(number: float) -> float:

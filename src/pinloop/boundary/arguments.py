@@ -134,12 +134,13 @@ def _alike(value: Any, kind: Any) -> bool:
     return isinstance(value, list if origin is tuple and isinstance(value, list) else origin)
 
 
-def _refuse_nan(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+def _refuse_nan(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Refuse a number that is none, which would go through every comparison."""
     for value in (*arguments, *options.values()):
         if isinstance(value, float) and value != value:
             given = inspect.signature(function).bind(*arguments, **options).arguments
-            name = next(name for name, other in given.items() if other is value)
+            named = (given | options).items()
+            name = next((name for name, other in named if other is value), "an argument")
             raise BadValue(f"{name} is nan; {function.__name__} needs a number")
 
 
