@@ -45,6 +45,9 @@ contain: least ones for rows to be chosen, and to be held on to."""
 _WORSE = 0.3
 """Part of what it was below which a pivot makes a choice of rows stale: where loops are open, in
 the stages of a step, the rows that are let go stray by its inverse root."""
+_MOST_ROWS = 60
+"""Rows of its models, six for most loops, up to which it is the fastest: it factorises them as one
+dense block. With more than ten loops `Augmented` and the rows that regularization leaves are."""
 _HOMES = 4
 """Configurations that are tried until there is a good choice of rows."""
 
@@ -289,7 +292,7 @@ def constraint_dynamics(rows: RowSet, q: Array | None, rank: int) -> ConstraintD
     if rank == 0 or sum(part.stop - part.start for part in parts) != rows.unlocked:
         return None
     loops = _loop_models(robot)
-    if loops is None:
+    if loops is None or loops.size > _MOST_ROWS:
         return None
     home, decided = _home_rows(robot, rank, rows.locks)
     if not decided and q is not None:
