@@ -157,7 +157,7 @@ def robot_called(name: str) -> pl.Mechanism:
 
 @cache
 def reduced_called(name: str) -> pl.Mechanism:
-    return pl.regularize(robot_called(name))
+    return pl.regularize(robot_called(name), compare_cuts=True)
 
 
 def report_of(robot: pl.Mechanism) -> pl.Regularization:

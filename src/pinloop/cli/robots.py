@@ -171,7 +171,9 @@ def regularize(
             check_targets(robot.inputs, force=force, output=path)
     machine = kinematics_of(robot)
     try:
-        reduced = reduce_rows(machine, cut=cut or None, recut=recut, sampled=sampled)
+        reduced = reduce_rows(
+            machine, cut=cut or None, recut=recut, compare_cuts=True, sampled=sampled
+        )
     except LoopNotClosed as problem:
         if as_json == "-":
             write(json_text({"error": str(problem)}, indent=None))

@@ -45,8 +45,7 @@ class LoopReduction:
             ``tied``, and often no algebra.
         full_rows: rows of the pair.
         selection: ``U``, shape (rows, full_rows), orthonormal: reduced rows = U times full rows.
-        alternatives: other joints of the loop as cut joint; not looked at if more than eight loops
-            share joints.
+        alternatives: other joints of the loop as cut joint, if they were compared.
     """
 
     loop: str

@@ -28,8 +28,7 @@ from .loop_bounds import Bound, Reference, process, process_cluster, selection
 from .sampled_redundancy import drop_sampled
 
 _COMPARED = 8
-"""Loops of the largest cluster in which other cuts are looked at unasked: each takes as long as the
-cluster itself."""
+"""Loops of the largest cluster whose other cuts are compared."""
 
 
 @public
@@ -38,6 +37,7 @@ def regularize(
     *,
     cut: str | Iterable[str] | None = None,
     recut: bool = False,
+    compare_cuts: bool = False,
     sampled: bool = False,
     samples: int = 12,
     seed: int = 0,
@@ -49,7 +49,9 @@ def regularize(
         cut: name or names of joints that shall be cut. Changes the coordinates of the robot.
         recut: try every joint of every loop as the cut joint (but universal ones and those of
             couplings) and keep the best choice; what ``cut`` names stays. Changes the coordinates
-            of the robot if that gains something; without it the report says what other cuts give.
+            of the robot if that gains something.
+        compare_cuts: let the report say what other cuts of each loop give; not looked at if more
+            than eight loops share joints, as each takes as long as the loops themselves.
         sampled: hold only as many rows as their rank on this assembly branch, where no motion
             group explains why the others are redundant. Not proven, but checked at fresh
             configurations; loops that fail the check keep all rows. Where the held rows degenerate
@@ -79,7 +81,7 @@ def regularize(
     turned = (_turned_over(loop) if loop.name in over else loop for loop in robot.loops)
     robot = replace(robot, loops=tuple(turned))
     selections = {bound.edge.name: selection(reference, bound) for bound in bounds}
-    alternatives = _alternatives(reference, bounds)
+    alternatives = _alternatives(reference, bounds, _COMPARED) if compare_cuts else {}
     joints = {loop.name: loop for loop in robot.loops}
     loops = tuple(
         _summary(joints[name], reference, bound, selections[name], alternatives.get(name, ()))
@@ -101,7 +103,7 @@ def count_rows(robot: Mechanism, q: Array) -> int:
 
 
 def _alternatives(
-    reference: Reference, bounds: list[Bound], largest: int = _COMPARED
+    reference: Reference, bounds: list[Bound], largest: int
 ) -> dict[str, tuple[CutAlternative, ...]]:
     """For each loop what cutting another of its joints instead would leave."""
     rows = {bound.edge.name: bound.rows for bound in bounds}
