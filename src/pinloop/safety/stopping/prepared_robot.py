@@ -349,8 +349,7 @@ def mount_robot(
         load = payload if isinstance(payload, Payload) else Payload(float(payload))
         frame = tool_of(robot) if load.frame is None else load.frame
         changed = changed.with_payload(frame, load.mass, load.com, load.inertia)
-    if changed is not robot:  # masses do not change which rows suffice
-        changed = replace(changed, regularization=robot.regularization, given_length=robot.length)
+        changed = _held_alike(changed, robot)
     return changed
 
 
@@ -380,14 +379,21 @@ def payload_of(before: Mechanism, after: Mechanism) -> Payload | None:
 def _mounted(
     robot: Mechanism, armature: tuple[float, ...], gravity: tuple[float, ...] | None
 ) -> Mechanism:
-    """The robot with its rotors, as it is mounted; kept for the next load. See `loaded`."""
+    """The robot with its rotors, as it is mounted; kept, as well as which of its rows suffice."""
     description = robot.description
     if gravity is not None:
         description = replace(description, gravity=constant(np.array(gravity)))
     if not np.array_equal(armature, robot.model.armature):
         joints = tuple(_with_rotor(joint, robot, armature) for joint in description.joints)
         description = replace(description, joints=joints)
-    return robot if description is robot.description else build(description, kinematics_only=True)
+    if description is robot.description:
+        return robot
+    return _held_alike(build(description, kinematics_only=True), robot)
+
+
+def _held_alike(changed: Mechanism, robot: Mechanism) -> Mechanism:
+    """Masses do not change which rows suffice."""
+    return replace(changed, regularization=robot.regularization, given_length=robot.length)
 
 
 def _with_rotor(joint: Joint, robot: Mechanism, armature: tuple[float, ...]) -> Joint:
