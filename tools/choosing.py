@@ -43,6 +43,7 @@ METHODS = (
     pl.MuntheKaas("rk4", step=1e-3),
     pl.MuntheKaas("bs32", rtol=1e-6, atol=1e-6),
     pl.MuntheKaas("dopri5", rtol=1e-6, atol=1e-6),
+    pl.MuntheKaas("dopri5"),
     pl.MuntheKaas(),
     pl.MuntheKaas("dop853", rtol=1e-10, atol=1e-10),
 )

@@ -109,7 +109,9 @@ def locked_run() -> Trajectory:
     q, v, a = (np.repeat(x[:1], 8, axis=0) for x in (run.q, run.v, run.a))
     modes = pl.Mode(), pl.Mode("hinge")
     mode = np.array([0, 0, 1, 1, 1, 0, 1, 1])
-    return replace(run, t=t, mode=mode, modes=modes, psi=np.zeros((7, 1)), q=q, v=v, a=a)
+    return replace(
+        run, t=t, mode=mode, modes=modes, psi=np.zeros((7, 1)), q=q, v=v, a=a, inner=None
+    )
 
 
 def test_spans_in_which_a_joint_stands() -> None:

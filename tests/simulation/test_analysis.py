@@ -270,6 +270,7 @@ def test_energy_of_a_jump_is_counted_where_it_happened(before: bool) -> None:
         modes=(*run.modes, run.modes[run.mode[twice]]),
         t=np.insert(run.t, twice, run.t[twice]),
         psi=np.insert(run.psi, after - 1, 0.0, axis=0),
+        inner=None,
         **{key: np.insert(getattr(run, key), twice, getattr(run, key)[twice], axis=0)
            for key in ("q", "v", "a")},
     )  # fmt: skip

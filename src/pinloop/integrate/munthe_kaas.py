@@ -233,7 +233,7 @@ class MuntheKaas:
     name: Annotated[
         str | Tableau,
         As(Literal["euler", "heun", "rk4", "bs32", "dopri5", "dop853", "radau5", "radau9"]),
-    ] = "dopri5"
+    ] = "dop853"
     step: Duration | None = None
     rtol: NotNegative = INTEGRATION
     atol: Positive = INTEGRATION

@@ -100,7 +100,7 @@ def simulate(
         mode: joints locked and loops open at the start; none by default.
         losses: let the damping and dry friction of the robot's file act.
         formulation: how reactions are eliminated; by default the fastest way that is right.
-        method: integrator; Dormand-Prince 5(4) with tolerance 1e-8 by default.
+        method: integrator; Dormand-Prince 8(5,3) with tolerance 1e-8 by default.
         stabilization: projection to the constraint manifold; None to see the drift.
         regularization: remove redundant loop rows first.
         save_every: interval of the stored states [s]; both sides of every change of the mode and

@@ -117,6 +117,7 @@ def test_very_short_steps_are_judged_by_their_ends() -> None:
         v=np.insert(run.v, k + 1, run.v[k], axis=0),
         a=np.insert(run.a, k + 1, run.a[k], axis=0),
         psi=np.insert(run.psi, k, 2 * h, axis=0),
+        inner=None,
         mode=np.insert(run.mode, k + 1, 0),
     )
     assert abs(short(short.t[k] + h / 2).v[0]) > 1.0

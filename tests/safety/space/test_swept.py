@@ -98,6 +98,7 @@ def test_configurations_may_jump_where_a_loop_closes() -> None:
         v=np.insert(run.v, k, run.v[k], axis=0),
         a=np.insert(run.a, k, run.a[k], axis=0),
         psi=np.insert(run.psi, k, 0.0, axis=0),
+        inner=None,
         mode=np.insert(run.mode, k, 0),
     )
     rng = np.random.default_rng(0)
@@ -114,7 +115,7 @@ def test_a_body_that_trembles() -> None:
     q = np.zeros_like(given.q)
     q[1::3], q[2::3] = 4e-4, -4e-4
     still = np.zeros_like(q)
-    run = replace(given, q=q, v=still, a=still, psi=np.diff(q, axis=0))
+    run = replace(given, q=q, v=still, a=still, psi=np.diff(q, axis=0), inner=None)
     volume = swept_volume(run, tolerance=0.288)
     assert len(volume.parts["a"]) < 5
     assert np.all(np.abs(volume.bounds[:, 2]) >= 0.1004)
@@ -132,6 +133,7 @@ def test_where_it_was_before_a_jump_is_not_lost() -> None:
         v=np.vstack([slid.v, [[0.0]]]),
         a=np.vstack([slid.a, [[0.0]]]),
         psi=np.vstack([slid.psi, [[0.0]]]),
+        inner=None,
         mode=np.append(slid.mode, 0),
     )
     assert np.allclose(swept_volume(jumped).bounds[:, 2], [-0.6, 1.1], atol=1e-5)

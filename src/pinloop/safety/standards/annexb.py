@@ -28,7 +28,6 @@ from ...model.mechanism import Mechanism
 from ...simulation.limits import LimitPassed
 from ...tables.number_format import units_of
 from ...tables.report import Report
-from ...tolerances import INTEGRATION
 from ..brakes.brakes import Brakes
 from ..brakes.template import driven_joints
 from ..space.interval_tree import joint_limits
@@ -45,7 +44,6 @@ GivenPoses = Mapping[str, Mapping[float, Any]]
 SHARES: Mapping[int, tuple[float, ...]] = {0: (1.0,), 1: (0.33, 0.66, 1.0), 2: (0.33, 0.66, 1.0)}
 """Shares of speed, extension and payload by number of the category (ISO 10218-1:2011, annex B)."""
 
-_METHOD = MuntheKaas("dopri5", rtol=INTEGRATION, atol=INTEGRATION)
 _SAG = 1e-3
 """By so much a joint that rests at its limit may pass it [rad, m]."""
 _NO_LIMIT = 1e6
@@ -309,7 +307,7 @@ def annex_b(
     brakes = brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)
     vector = robot.gravity if gravity is None else flat_numbers(gravity, "gravity", 3)
     settings = Settings(
-        brakes.for_robot(robot), np.array(vector), until, method or _METHOD, standstill
+        brakes.for_robot(robot), np.array(vector), until, method or MuntheKaas(), standstill
     )
     names = _checked_axes(robot, settings.brakes, axes, chosen)
     full = {

@@ -25,7 +25,7 @@ from ...model.mechanism import Mechanism, blamed_links, blaming_links, require_r
 from ...simulation.initial_state import consistent_start
 from ...simulation.limits import ends_seen_from, require_within
 from ...simulation.modes import ModalSystem
-from ...tolerances import INTEGRATION, PATH_DURATION, SAME
+from ...tolerances import PATH_DURATION, SAME
 from ..brakes.brakes import Brakes
 from .history import StopHistory
 from .loads import energy_ledger, measure_loads
@@ -39,7 +39,6 @@ from .travel import all_stand_since
 
 Measure = Callable[[StopResult], float]
 
-_METHOD = MuntheKaas("dopri5", rtol=INTEGRATION, atol=INTEGRATION)
 _GOING_ON = Trigger()
 
 
@@ -74,7 +73,7 @@ def stop(
         trigger: what the robot does when the signal comes, and the chain of signals.
         gravity: gravity in the robot's base [m/s^2], shape (3,); that of its file by default.
         until: limit of the time from the signal on [s]; reaching it is a failure.
-        method: integrator; Dormand-Prince 5(4) with tolerance 1e-8 by default.
+        method: integrator; Dormand-Prince 8(5,3) with tolerance 1e-8 by default.
         standstill: what counts as standing still.
         limits: what happens at the position limits of joints with one axis. "warn": the result says
             which were passed; "end stop": joints hit them, with an impulse, and rest on them.
@@ -98,7 +97,7 @@ def stop(
         q,
         v,
         until,
-        method or _METHOD,
+        method or MuntheKaas(),
         standstill,
     )
 
