@@ -108,8 +108,9 @@ def test_stability_limits_are_those_of_the_textbook(method: str, limit: float) -
     assert inside < 1.0 < outside
 
 
-def test_a_run_that_crawls_says_so() -> None:
-    machine, method = hinge(damping=1e6), pl.MuntheKaas(when_stiff="warn")
+@pytest.mark.parametrize("name", ["dopri5", "dop853"])
+def test_a_run_that_crawls_says_so(name: str) -> None:
+    machine, method = hinge(damping=1e6), pl.MuntheKaas(name, when_stiff="warn")
     with pytest.warns(pl.PinloopWarning) as caught:
         run = pl.simulate(machine, np.zeros(1), np.ones(1), until=1e-3, method=method)
     (warning,) = caught
@@ -117,8 +118,8 @@ def test_a_run_that_crawls_says_so() -> None:
     assert warning.filename == __file__
     assert "'joint damping' of joint 'joint' (1e+06 N m s/rad on 0.1 kg m^2)" in message
     assert "a time constant of 1e-07 s" in message and "pl.MuntheKaas('radau9')" in message
-    assert re.search(r"about [234](\.\d)?e\+03 steps of 'dopri5' are still to come", message)
-    assert len(run.t) == pytest.approx(3e3, rel=0.1)
+    found = re.search(rf"about (\S+) steps of '{name}' are still to come", message)
+    assert found and float(found[1]) == pytest.approx(len(run.t), rel=0.3)
 
 
 def test_damping_that_steps_can_follow_is_not_worth_a_word() -> None:

@@ -79,7 +79,7 @@ MANY_LOOPS: list[Maker] = [
 def test_alternatives_with_several_loops(make: Maker) -> None:
     robot = pl.from_screws(make())
     report = report_of(pl.regularize(robot, compare_cuts=True))
-    assert all(loop.alternatives for loop in report.loops)
+    assert any(loop.alternatives for loop in report.loops)
     cuts = [loop.name for loop in robot.loops]
     for loop in report.loops:
         for found in loop.alternatives:
