@@ -67,7 +67,7 @@ def history(parts: list[pl.Trajectory]) -> History:
     """Angles, velocities, momenta and energy of a run in one or more parts."""
     pieces = []
     for run in parts:
-        locked = np.array([run.system.locked(run.modes[number]) for number in run.mode])
+        locked = np.array([run.system.locked(pl.Mode(run.modes[k].locks)) for k in run.mode])
         momentum = np.where(locked, np.nan, run.momentum().generalized)
         pieces.append((run.t, run.q, run.v, momentum, run.energy().total))
     return History(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
