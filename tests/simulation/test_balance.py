@@ -128,6 +128,7 @@ def test_work_of_forces_impulses_and_motions_is_no_error(every: float | None) ->
     v = pl.consistent_velocity(machine, machine.neutral, {"m1": 0.6, "m2": 0.5})
     run = pl.simulate(
         machine, machine.neutral, v, until=0.6, rows=rows, save_every=every,
+        method=pl.MuntheKaas("dopri5"),
         forces=[pl.forces.JointDamping({"e1": 0.3}), pl.PD("m2", 20.0, 1.0, 0.3)],
         events=[pl.lock("m2", at=0.31)],
     )  # fmt: skip

@@ -391,11 +391,14 @@ def test_limits_out_of_reach_are_left_out_and_no_hit_is_missed(
         return run, looks
 
     run, few = hits()
-    # Of coefficients whose signs alternate no polynomial seems to be off zero.
-    signs = np.array([[1.0], [-1.0]] * 3)
-    quintics = Bernstein.of(5)
-    mixed = replace(quintics, of_powers=signs * quintics.of_powers)
-    monkeypatch.setattr(Bernstein, "of", lambda degree: mixed)
+    given = Bernstein.of
+
+    def mixed(degree: int) -> Bernstein:
+        """Of coefficients whose signs alternate no polynomial seems to be off zero."""
+        basis, signs = given(degree), (-1.0) ** np.arange(degree + 1)[:, None]
+        return replace(basis, of_powers=signs * basis.of_powers)
+
+    monkeypatch.setattr(Bernstein, "of", mixed)
     whole, many = hits()
     assert run.events == whole.events and run.q.tobytes() == whole.q.tobytes()
     assert run.events and few < many / 4

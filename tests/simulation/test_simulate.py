@@ -37,8 +37,8 @@ def test_accelerations_and_steps_are_kept() -> None:
         close(run.a[k], expected, 1e-9)
     np.testing.assert_allclose(run.q[0] + np.cumsum(run.psi, axis=0), run.q[1:], atol=1e-9)
     assert np.all(np.diff(run.t) > 0) and run.t[0] == 0.0 and run.t[-1] == 0.5
-    # Six evaluations per step, one more after a projection.
-    assert 6 * (n - 1) <= run.evaluations <= 8 * (n - 1 + run.rejected) + 2
+    # Twelve evaluations per step, one more after a projection.
+    assert 12 * (n - 1) <= run.evaluations <= 14 * (n - 1 + run.rejected) + 2
 
 
 @pytest.mark.parametrize("start", [0.0, 0.7])
@@ -52,7 +52,9 @@ def test_saved_states_stand_at_equal_intervals(start: float) -> None:
     for k in (0, 4, 10):
         close(run.a[k], pl.EquationsOfMotion(BAR).acceleration(0, run.q[k], run.v[k]), 1e-9)
     assert run.psi.shape == (10, 3) and run.mode.shape == (11,)
-    assert run.evaluations == full.evaluations
+    # Four more in each step that has samples inside.
+    more, rest = divmod(run.evaluations - full.evaluations, 4)
+    assert rest == 0 and 0 < more <= 9
 
 
 def test_the_end_is_saved_even_between_the_intervals() -> None:

@@ -135,7 +135,10 @@ class ImplicitSteps:
             if slopes is None:
                 slopes = difference_slopes(manifold, f, t, state, self._scale)
                 known = known._replace(slopes=slopes, fresh=True)
-            solve = _newton_solver(self._rates / h, slopes)
+            try:
+                solve = _newton_solver(self._rates / h, slopes)
+            except np.linalg.LinAlgError:  # something that grows would do so without bound in it
+                return None, known.again
             Z, contraction = self._stages(manifold, f, (t, h), state, known, solve)
             if Z is not None:
                 break
