@@ -39,6 +39,9 @@ from .travel import all_stand_since
 
 Measure = Callable[[StopResult], float]
 
+STOP_METHOD = MuntheKaas("dopri5")
+"""Stops are read between their steps, for peaks and work. Steps of "dop853" are too long for
+quintics, whose energy balances a hundred times worse, and between so many events save nothing."""
 _GOING_ON = Trigger()
 
 
@@ -73,7 +76,7 @@ def stop(
         trigger: what the robot does when the signal comes, and the chain of signals.
         gravity: gravity in the robot's base [m/s^2], shape (3,); that of its file by default.
         until: limit of the time from the signal on [s]; reaching it is a failure.
-        method: integrator; Dormand-Prince 8(5,3) with tolerance 1e-8 by default.
+        method: integrator; Dormand-Prince 5(4) with tolerance 1e-8 by default.
         standstill: what counts as standing still.
         limits: what happens at the position limits of joints with one axis. "warn": the result says
             which were passed; "end stop": joints hit them, with an impulse, and rest on them.
@@ -97,7 +100,7 @@ def stop(
         q,
         v,
         until,
-        method or MuntheKaas(),
+        method or STOP_METHOD,
         standstill,
     )
 
