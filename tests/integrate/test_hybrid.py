@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 G = 9.81
 
 METHODS = {
-    "default": pl.MuntheKaas(),
+    "dopri5": pl.MuntheKaas("dopri5"),
     "dop853": pl.MuntheKaas("dop853", rtol=1e-11, atol=1e-11),
     "rk4": pl.MuntheKaas("rk4", step=0.01),
     "long steps": pl.MuntheKaas("rk4", step=0.5),
@@ -100,7 +100,7 @@ def integrator(
     return HybridIntegrator(system, stepper, (0.0, until), chatter or few)
 
 
-def run(system: Particles, q: Any, v: Any, until: float, name: str = "default") -> HybridState[str]:
+def run(system: Particles, q: Any, v: Any, until: float, name: str = "dopri5") -> HybridState[str]:
     steps = integrator(system, name, until, len(q))
     return steps.run(steps.begin(np.array(q, float), np.array(v, float), "free"))
 
@@ -168,7 +168,7 @@ def test_a_guard_that_dips_below_zero_for_a_moment_of_a_step(
     np.testing.assert_allclose(times, [top - half, top + half], atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["default", "dop853", "long steps"])
+@pytest.mark.parametrize("name", ["dopri5", "dop853", "long steps"])
 def test_what_starts_at_zero_and_comes_back_in_the_same_step_is_caught(name: str) -> None:
     """Thrown up from the ground it hits it after 2 v / g, and not where it started."""
     system = ball(0.0, Coordinate(0, 0, 1.0, 0.0))
@@ -181,7 +181,7 @@ def test_what_starts_at_zero_and_comes_back_in_the_same_step_is_caught(name: str
 
 def test_what_starts_at_zero_and_goes_on_beyond_happens_at_once() -> None:
     system = ball(0.0, Coordinate(0, 0, 1.0, 0.0))
-    steps = integrator(system, "default", 0.5)
+    steps = integrator(system, "dopri5", 0.5)
     steps.advance(steps.begin(np.zeros(1), np.array([-1e-3]), "free"))
     assert system.log == [(0.0, "hit")]
 
@@ -320,7 +320,7 @@ def test_a_step_to_an_event_that_has_to_be_shorter_ends_before_it() -> None:
 
     guard = Guard("there", Coordinate(0, 0, 1.0, 0.6))
     system = Particles({"free": free}, {"free": [guard]}, going_on)
-    stepper = Wary(METHODS["default"], np.ones(1))
+    stepper = Wary(METHODS["dopri5"], np.ones(1))
     steps = HybridIntegrator(system, stepper, (0.0, 1.0), Chatter(0, 9, str))
     state = steps.begin(np.zeros(1), np.ones(1), "free")
     state = steps.advance(state._replace(h=1.0))
@@ -404,7 +404,7 @@ def test_a_state_is_all_that_a_motion_needs_to_go_on(name: str, stop: int) -> No
 
 
 @pytest.mark.parametrize("stop", [18, 25, 60, 200])
-@pytest.mark.parametrize("name", ["default", "dop853"])
+@pytest.mark.parametrize("name", ["dopri5", "dop853"])
 def test_a_stiff_motion_goes_on_from_any_state_to_the_last_bit(name: str, stop: int) -> None:
     """Before implicit steps take over, after that, and where explicit ones do again."""
 

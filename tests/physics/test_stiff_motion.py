@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 import pinloop as pl
@@ -243,3 +244,30 @@ def test_between_its_states_a_stiff_run_is_as_accurate_as_its_steps(name: str) -
         assert run.inner is not None
         quintic, _ = between(replace(run, inner=None), forces, 1e-7)
         assert quintic > 3.0 * worst
+
+
+def test_what_dies_away_at_once_leaves_no_waves_behind() -> None:
+    """Axes that creep in oil, at 1e-7 rad/s ten nanoseconds after the start, never come to rest.
+
+    Accelerations at the starts of steps are rounding times the rate of what has died away.
+    """
+    arm = robot("six_axis_arm")
+    oil = pl.forces.JointDamping(dict.fromkeys(arm.joints, 1e9))
+    asked = [0]
+
+    def nothing(t: float, q: Array, v: Array) -> Array:
+        asked[0] += 1
+        assert asked[0] < 5000, "it never ends"
+        return np.zeros(arm.nv)
+
+    for name in ("dop853", "radau9"):
+        run = pl.simulate(
+            arm, arm.neutral, until=1.0, forces=[oil], tau=nothing, method=pl.MuntheKaas(name)
+        )
+        assert not [what for _, what in run.slips if what.endswith("sticks")]
+        for t in np.linspace(0.02, 1.0, 300):
+            _, q, v = run(t)
+            load = pin.computeGeneralizedGravity(arm.model, arm.model.createData(), q)
+            excess = np.maximum(np.abs(load) - arm.model.upperDryFrictionLimit, 0.0)
+            creep = -np.sign(load) * excess / 1e9
+            np.testing.assert_allclose(v, creep, rtol=0, atol=3e-8)

@@ -244,7 +244,7 @@ class HybridIntegrator(Generic[M, E]):
         """
         stepper, guard, root = self._stepper, crossing.guards[0], crossing.t
         flow = self._system.flow(state.mode)
-        start = step.q0, step.v0, step.a0
+        start = step.q0, step.v0, state.a
         best: Step | None = None
         least = np.inf
         for _ in range(_CORRECTIONS):

@@ -116,7 +116,7 @@ class ImplicitSteps:
         missed = tableau.error_weights[0, :-1]
         self._missed, self._at_start = missed @ self._inverse, -float(missed.sum())
         self._guess = _extrapolation(tableau.c)
-        self._slope = _inner_slopes(tableau.c) if tableau.outruns_quintics else None
+        self._slope = _slopes(tableau.c)
         left = max(method.rtol, method.atol)
         self._enough = max(min(_ITERATED, float(np.sqrt(left))), LAST_BITS / left)
 
@@ -156,8 +156,9 @@ class ImplicitSteps:
             there = self._errors(manifold, f, (t, h), state, (Z, slopes))
             errors = np.maximum(errors, there)
         rates = np.vstack([v, self._inverse @ Z[:, :n] / h])
-        inner = None if self._slope is None else self._slope @ rates / h
-        attempt = Attempt(psi, q1, v1, a, errors[None], smooth=True, inner=inner)
+        start, *inner = self._slope @ rates / h
+        fine = np.array(inner) if self.tableau.outruns_quintics else None
+        attempt = Attempt(psi, q1, v1, a, errors[None], start, fine)
         return attempt, Iterated(slopes, fresh, contraction, h, rise)
 
     def _stages(
@@ -292,11 +293,12 @@ def _newton_solver(rates: Array, slopes: Slopes) -> Callable[[Array], Array]:
     return solve
 
 
-def _inner_slopes(c: Array) -> Array:
-    """What makes of values at the start and the stages the slopes at `INNER`, shape (3, s + 1)."""
+def _slopes(c: Array) -> Array:
+    """What makes of values at the start and the stages slopes there and at `INNER`, (4, s + 1)."""
     orders = np.arange(len(c) + 1)
     values = np.append(0.0, c)[:, None] ** orders
-    slopes = orders * INNER[:, None] ** np.maximum(orders - 1, 0)
+    at = np.append(0.0, INNER)[:, None]
+    slopes = orders * at ** np.maximum(orders - 1, 0)
     return np.asarray(slopes @ np.linalg.inv(values))
 
 

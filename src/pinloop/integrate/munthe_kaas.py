@@ -194,8 +194,9 @@ class Attempt:
         v: velocity at the end.
         a: acceleration at the end if the error estimate needed it, else None.
         errors: per error estimate of the tableau the errors of ``psi`` and of ``v``, (k, 2, nv).
-        smooth: whether ``a`` is the slope of what the stages lie on. Where motions die away fast,
-            the acceleration at the end has its rounding times their rates.
+        start: of an implicit step the slope at its start of what the stages lie on; ``a`` is that
+            at its end. Accelerations are the rounding of the ends times the rates of what dies away
+            inside, which a polynomial with these slopes would go on with.
         inner: second derivatives of the algebra coordinates at parts of the step, see `Step`.
     """
 
@@ -204,7 +205,7 @@ class Attempt:
     v: Array
     a: Array | None
     errors: Array
-    smooth: bool = False
+    start: Array | None = None
     inner: Array | None = None
 
 

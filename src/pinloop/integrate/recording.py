@@ -61,6 +61,7 @@ class Recorded(NamedTuple):
         inside: what lies in that step; None where there is none.
         inner: `Step.bends` of that step, NaN if they can be computed later; None where a quintic is
             good enough.
+        a0: acceleration that this step starts with; it is that of the state before from then on.
     """
 
     t: float
@@ -71,6 +72,7 @@ class Recorded(NamedTuple):
     psi: Array | None = None
     inside: Inside | None = None
     inner: Array | None = None
+    a0: Array | None = None
 
 
 class EveryStep:
@@ -102,12 +104,14 @@ class EveryStep:
 
     def add(self, state: Recorded) -> None:
         """Take the next state."""
-        n, (t, q, v, a, mode, psi, _, inner) = self.count, state
+        n, (t, q, v, a, mode, psi, _, inner, a0) = self.count, state
         if n == len(self._t):
             self._resize(n + n // 16 + 16)
         self._t[n], self.q[n], self._v[n], self._a[n], self._mode[n] = t, q, v, a, mode
         if n:
             self._psi[n - 1] = 0.0 if psi is None else psi
+            if a0 is not None:
+                self._a[n - 1] = a0
             if self._inner is None and inner is not None:
                 self._inner = np.full((len(self._t), len(INNER), len(v)), np.inf)
             if self._inner is not None:

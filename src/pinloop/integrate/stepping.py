@@ -401,14 +401,16 @@ class Stepper:
         if moved:
             # First order in the shift, which is as small as the error of the step.
             psi = psi + manifold.dexp_inv(state[0], psi, manifold.difference(attempt.q, q))
-            a = a if attempt.smooth else None
+            a = a if attempt.start is not None else None
         if a is None:
             self.evaluations += 1
             a = flow.acceleration(t_next, q, v)
         follows = None
-        if flow.fine and self._outruns and not attempt.smooth:
+        if flow.fine and self._outruns and attempt.start is None:
             follows = partial(self._evaluated, flow.acceleration)
-        return Step(manifold, t, t_next, *state, psi, q, v, a, follows, attempt.inner)
+        q0, v0, a0 = state
+        a0 = a0 if attempt.start is None else attempt.start
+        return Step(manifold, t, t_next, q0, v0, a0, psi, q, v, a, follows, attempt.inner)
 
     def _evaluated(self, f: RightHandSide, t: float, q: Array, v: Array) -> Array:
         self.evaluations += 1

@@ -294,7 +294,7 @@ class Run:
         # The motion on a branch is not known any more once the run is over, nor are stages.
         later = step.follows is not None and not branch
         inner = np.full((len(INNER), len(v)), np.nan) if later else step.bends
-        self.recording.add(Recorded(t, q, v, a, number, step.psi, inside, inner))
+        self.recording.add(Recorded(t, q, v, a, number, step.psi, inside, inner, step.a0))
         damping, left = partial(stiffest_damping, self.equations, t, q, v), self.until - t
         if note := self._stiffness.look(t, state.memory.stiff, damping, (left, step.t1 - step.t0)):
             self._switched.append(f"from t = {t:.6g} s on {note}")

@@ -29,7 +29,7 @@ def stop(method: pl.MuntheKaas, viscous: float) -> pl.StopResult:
 @pytest.mark.parametrize("name", ["dopri5", "radau9"])
 def test_a_hand_in_thick_oil(name: str) -> None:
     with pytest.warns(pl.PinloopWarning, match="steps of 'dopri5' are still to come"):
-        explicit = stop(pl.MuntheKaas(when_stiff="warn"), 0.01)
+        explicit = stop(pl.MuntheKaas("dopri5", when_stiff="warn"), 0.01)
     found = stop(pl.MuntheKaas(name), 0.01)
     assert explicit.outcome == found.outcome == "stopped"
     assert len(explicit.run.t) > 1000 and len(found.run.t) < 250

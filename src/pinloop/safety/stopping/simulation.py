@@ -259,8 +259,8 @@ class StopSimulation:
         last = self.equations.last
         self.solved.append(last if last is not None and last.a is a else None)
         self.passages.append(self.equations.passage)
-        psi, inner = (step.psi, step.inner) if step else (None, None)
-        self.recording.add(Recorded(t, q, v, a, len(self.phases) - 1, psi, None, inner))
+        psi, a0, inner = (step.psi, step.a0, step.inner) if step else (None, None, None)
+        self.recording.add(Recorded(t, q, v, a, len(self.phases) - 1, psi, None, inner, a0))
         self.last = state
         if step is not None:
             self._look_for_motion(step)
