@@ -284,24 +284,27 @@ class StopEquations:
         return self.train.gain(sign, self.phase.sliding.direction)
 
     def _balanced(self, t: float, q: Array, v: Array, solved: Solved) -> Array:
-        """Torques that are not unique, as evenly within their bounds as it goes (Chebyshev)."""
+        """Torques that are not unique, within their bounds if they can be.
+
+        Those nearest to the middles of their bounds need no linear program, and mostly are.
+        """
         J = self.system(t, q, v)[2]
-        low, high = self.bounds(t, v)
-        held = self._held
+        held, torque = self._held, solved.holding_torque.copy()
+        low, high = (bounds[held] for bounds in self.bounds(t, v))
         _, values, V = np.linalg.svd(J[:, self._free].T, full_matrices=True)
         rank = int(np.sum(values > RANK * values.max(initial=TINY)))
         moves = -(J[:, held].T @ V[rank:].T)
-        finite = [np.isfinite(high[held]), np.isfinite(low[held])]
-        A = np.vstack([moves[finite[0]], -moves[finite[1]]])
-        room = np.concatenate(
-            [
-                (high - solved.holding_torque)[held][finite[0]],
-                (solved.holding_torque - low)[held][finite[1]],
-            ]
-        )
-        best = share_evenly(A, room)
-        torque = solved.holding_torque.copy()
-        torque[held] += moves @ best
+        above, below = high - torque[held], torque[held] - low
+        weight = 1.0 / np.maximum(high - low, self.phase.noise[held])
+        middle = np.zeros(len(held))
+        np.subtract(above, below, out=middle, where=weight > 0.0)
+        change = moves @ np.linalg.lstsq(weight[:, None] * moves, weight * middle / 2.0)[0]
+        if not (np.all(change <= above) and np.all(-change <= below)):
+            finite = np.isfinite(above), np.isfinite(below)
+            A = np.vstack([moves[finite[0]], -moves[finite[1]]])
+            room = np.concatenate([above[finite[0]], below[finite[1]]])
+            change = moves @ share_evenly(A, room)
+        torque[held] += change
         return torque
 
     def _accelerate(
