@@ -58,7 +58,8 @@ def compare(machine: pl.Mechanism, seed: int, tolerance: float) -> pl.EquationsO
 def test_the_size_of_a_robot_does_not_matter(name: str, length: float, mass: float) -> None:
     machine = resized(SMALL[name](), length, mass)
     for one in (machine, pl.regularize(machine), machine.absolute()):
-        assert compare(one, 3, 1e-8).solver == "constraintDynamics"
+        few = len(one.loops) <= 10
+        assert compare(one, 3, 1e-8).solver == ("constraintDynamics" if few else "Augmented")
 
 
 @pytest.mark.parametrize("seed", range(12))
