@@ -143,11 +143,12 @@ class Step:
 
         None where a quintic is as accurate as the method.
         """
-        quintic, h = self.quintic, self.t1 - self.t0
-        if self.inner is not None and np.isinf(self.inner).any():
-            return bend_powers(INNER) @ quintic / h**2
-        if self.inner is not None or self.follows is None:
-            return self.inner
+        h, inner = self.t1 - self.t0, self.inner
+        if inner is not None and np.isinf(inner).any():
+            return bend_powers(INNER) @ self.quintic / h**2
+        if inner is not None or self.follows is None:
+            return inner
+        quintic = self.quintic
         before, middle, behind = INNER.tolist()
         bend = self._bend_at(middle, quintic)
         p = refined(quintic, INNER[1:2], h * h * bend[None])
