@@ -137,16 +137,17 @@ class StepMemory(NamedTuple):
         """What the next step follows where it is not near other branches any more, or still is."""
         return flow if self.branch is None or self.regularity > Regularity.AWAY else self.branch
 
-    def after(self, error: float, regularity: float, plain: Flow, flow: Flow) -> StepMemory:
+    def after(
+        self, error: float, regularity: float, plain: Flow, flow: Flow, iterated: Iterated
+    ) -> StepMemory:
         """What is taken over from a step that has followed one of two."""
-        memory = self._replace(error=error, regularity=regularity, taken=self.taken + 1)
-        if flow is not plain:
-            return memory._replace(branch=flow, refused=np.inf)
-        memory = memory._replace(branch=None)
-        if regularity >= (Regularity.NEAR if self.refused == np.inf else Regularity.AWAY):
-            return memory._replace(refused=np.inf)
-        refused = regularity if regularity < Regularity.AGAIN * self.refused else self.refused
-        return memory._replace(refused=refused)
+        branch, refused = flow if flow is not plain else None, np.inf
+        near = Regularity.NEAR if self.refused == np.inf else Regularity.AWAY
+        if branch is None and regularity < near:
+            again = Regularity.AGAIN * self.refused
+            refused = regularity if regularity < again else self.refused
+        taken = self.taken + 1
+        return StepMemory(error, regularity, branch, refused, iterated, taken, self.stiff)
 
 
 class Stepper:
@@ -166,7 +167,7 @@ class Stepper:
     def __init__(self, method: MuntheKaas, scale: Array) -> None:
         self.method, self._scale = method, scale
         self.evaluations, self.rejected, self.left_over = 0, 0, np.zeros(len(scale))
-        tableau = method.tableau
+        self._tableau = tableau = method.tableau
         self._outruns = tableau.outruns_quintics
         self._stages = tableau.stages - 1 + (method.step is None and tableau.looks_ahead)
         self._work = Stages(tableau, len(scale))
@@ -217,8 +218,7 @@ class Stepper:
                 flow, memory = plain, memory.without_branch
                 continue
             if step is not None:
-                memory = memory._replace(iterated=iterated)
-                return step, memory.after(memory.error, regular, plain, flow)
+                return step, memory.after(memory.error, regular, plain, flow, iterated)
 
     def prolonged(self, flow: Flow, step: Step, end: float) -> Step:
         """A step that goes on for an instant, or ends an instant earlier: its velocity is even.
@@ -275,8 +275,7 @@ class Stepper:
             factor, error = control.grow(error, memory.error)
             # A step that had to end at an event does not make the next ones short.
             size = max(h, (t_next - t) * factor) if last else h * factor
-            memory = memory._replace(iterated=iterated)
-            return step, size, memory.after(error, regular, plain, flow)
+            return step, size, memory.after(error, regular, plain, flow, iterated)
 
     def _asked(
         self, flow: Flow, memory: StepMemory, t: float, h: float, end: float, state: State
@@ -285,7 +284,7 @@ class Stepper:
         if not self._takes_implicit(memory):
             crawls = end - t > CRAWLS * h
             return self._looked(flow, memory, t, 2.0 * h, state) if crawls else memory, h
-        if self.method.tableau.implicit:
+        if self._tableau.implicit:
             return memory, h
         equal = h * self._stages / _WORTH  # explicit steps that cost as much
         memory = self._looked(flow, memory, t, equal, state)
@@ -294,13 +293,13 @@ class Stepper:
     def _takes_implicit(self, memory: StepMemory) -> bool:
         """Whether steps are implicit: by their method, or as the motion is stiff."""
         stiff = memory.stiff is not None and self.method.when_stiff == "switch"
-        return stiff or self.method.tableau.implicit
+        return stiff or self._tableau.implicit
 
     def _looked(
         self, flow: Flow, memory: StepMemory, t: float, h: float, state: State
     ) -> StepMemory:
         """The memory after a look whether explicit steps of size ``h`` are too long."""
-        f, tableau = partial(self._evaluated, flow.acceleration), self.method.tableau
+        f, tableau = partial(self._evaluated, flow.acceleration), self._tableau
         slopes = difference_slopes(flow.manifold, f, t, state, self._scale)
         stiff = not tableau.implicit and outgrown(tableau, h, slopes)
         if stiff != (memory.stiff is not None):
