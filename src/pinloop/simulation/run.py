@@ -291,9 +291,9 @@ class Run:
         self._limits.look(step)
         branch = state.memory.branch
         inside = partial(_inside, branch or self._flow, step)
-        # The motion on a branch is not known any more once the run is over, nor are stages.
-        later = step.follows is not None and not branch
-        inner = np.full((len(INNER), len(v)), np.nan) if later else step.bends
+        inner = step.inner
+        if step.follows is not None:  # a branch is not known any more once the run is over
+            inner = step.bends if branch else np.full((len(INNER), len(v)), np.nan)
         self.recording.add(Recorded(t, q, v, a, number, step.psi, inside, inner, step.a0))
         damping, left = partial(stiffest_damping, self.equations, t, q, v), self.until - t
         if note := self._stiffness.look(t, state.memory.stiff, damping, (left, step.t1 - step.t0)):
