@@ -23,6 +23,7 @@ from .constraints.closure import Constraints
 from .dynamics import (
     ODCA,
     Augmented,
+    Automatic,
     EquationsOfMotion,
     Projected,
     Voronets,
@@ -90,6 +91,7 @@ __all__ = [
     "ODCA",
     "PD",
     "Augmented",
+    "Automatic",
     "BadValue",
     "Brakes",
     "Category0",

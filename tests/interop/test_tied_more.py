@@ -95,7 +95,7 @@ def test_the_only_coordinate_may_be_held() -> None:
     )
     compare(machine, 1, 1e-12)
     made = tied._loop_models(machine)
-    assert made is not None and made.held == [[0, 1, 2, 3, 4]]
+    assert made is not None and made.places.tolist() == [0, 1, 2, 3, 4]
     solver = ConstraintDynamics(RowSet(machine), 1, made)
     space = WorkSpace(machine.model)
     held = solver.choose(machine.neutral, space.data)

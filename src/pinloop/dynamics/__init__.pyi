@@ -1,6 +1,6 @@
 from . import forces, formulations
 from .equations import EquationsOfMotion
-from .formulations import Augmented, Formulation, MatrixFormulation, Projected, Voronets
+from .formulations import Augmented, Automatic, Formulation, MatrixFormulation, Projected, Voronets
 from .independence import dependent_coordinates, relative_projections
 from .inverse import Holonomy, christoffel, coriolis, holonomic, inverse_dynamics
 from .odca import ODCA
@@ -8,6 +8,7 @@ from .odca import ODCA
 __all__ = [
     "ODCA",
     "Augmented",
+    "Automatic",
     "EquationsOfMotion",
     "Formulation",
     "Holonomy",

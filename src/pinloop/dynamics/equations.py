@@ -28,6 +28,7 @@ from .applied import AppliedForces
 from .forces import Force
 from .formulations import (
     Augmented,
+    Automatic,
     BoundStateFormulation,
     Formulation,
     FurtherRows,
@@ -40,6 +41,7 @@ from .independence import INFINITE, general_rank, has_regular_mass, infinite_sta
 from .odca.wrenches import BodyMotion, body_motion
 from .pinocchio_solver import (
     ConstraintDynamics,
+    Engine,
     RightHandSide,
     assembled_home,
     constraint_dynamics,
@@ -66,8 +68,8 @@ class EquationsOfMotion:
         locks: locked joints, or their names: their coordinates stand still. A row for each gives
             its reaction, after all other rows.
         forces: what acts on the robot besides gravity.
-        formulation: how the reactions are eliminated; by default as `Augmented`, and accelerations
-            by Pinocchio's own solvers where these give the same, see `solver`.
+        formulation: how the reactions are eliminated; by default `Automatic`: as `Augmented`, and
+            accelerations by faster solvers where these give the same, see `solver`.
     """
 
     def __init__(
@@ -96,10 +98,13 @@ class EquationsOfMotion:
         self.rows = RowSet(robot, rows, held)
         self._applied = AppliedForces(robot, forces)
         self.forces = self._applied.bound
-        self._given = formulation
+        formulation = Automatic() if formulation is None else formulation
+        self._automatic = formulation if isinstance(formulation, Automatic) else None
         self._on_state = formulation if isinstance(formulation, StateFormulation) else None
         self._solvers: list[BoundStateFormulation] = []
-        self._matrices = formulation if isinstance(formulation, MatrixFormulation) else Augmented()
+        self._matrices: MatrixFormulation = Augmented()
+        if isinstance(formulation, MatrixFormulation) and self._automatic is None:
+            self._matrices = formulation
         self._formulation = self._matrices.bind(self.rows.scale[: self.rows.unlocked])
         self._model = robot.model
         self._locked = self.rows.locked if len(self.rows.locked) else None
@@ -117,7 +122,7 @@ class EquationsOfMotion:
     def __repr__(self) -> str:
         return (
             f"<EquationsOfMotion of '{self.robot.name}': {len(self.rows)} rows, rank {self.rank}, "
-            f"solver {self.solver}>"
+            f"solver {self.solver}, engine {self.engine}>"
         )
 
     def __getstate__(self) -> dict[str, object]:
@@ -188,23 +193,31 @@ class EquationsOfMotion:
     def _constraint_dynamics(self) -> ConstraintDynamics | None:
         """Pinocchio's solver for loops, if nothing else was asked for and it is right."""
         # A formulation that is asked for is the one that is used.
-        if self._given is not None or self._is_tree or self.rank is None:
+        if self._automatic is None or self._is_tree or self.rank is None:
             return None
         q = None if self._home is None else self._home[1]
-        return constraint_dynamics(self.rows, q, self.rank - len(self.rows.locked))
+        rank = self.rank - len(self.rows.locked)
+        return constraint_dynamics(self.rows, q, rank, self._automatic.engine)
 
     @property
     def solver(self) -> str:
         """Name of what computes accelerations.
 
-        "aba" and "constraintDynamics" are Pinocchio's; else the name of the formulation. Where the
-        rows that "constraintDynamics" holds nearly depend on each other, `Augmented` takes over.
+        "aba" and "constraintDynamics" are methods of Pinocchio, the latter also of the kernel; else
+        the name of the formulation. Where the rows that "constraintDynamics" holds nearly depend on
+        each other, `Augmented` takes over.
         """
         if self._on_state is not None:
             return type(self._on_state).__name__
         if self._by_recursion:
             return "aba"
         return "constraintDynamics" if self._constraint_dynamics else type(self._matrices).__name__
+
+    @property
+    def engine(self) -> Engine:
+        """Who computes accelerations: the native kernel, or Python, also by calling Pinocchio."""
+        solver = self._constraint_dynamics
+        return "python" if solver is None or solver.tables is None else "native"
 
     def acceleration(self, t: float, q: Configuration, v: Velocity) -> Array:
         """Acceleration, shape (nv,); of what is not finite an error, shapes are not checked.

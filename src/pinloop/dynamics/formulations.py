@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,14 @@ from numpy.typing import NDArray
 from ..boundary.arguments import public
 from ..boundary.marks import Array
 from ..constraints.rows import RowSet
-from ..errors import SingularMass
+from ..errors import BadValue, SingularMass
 from ..linalg.saddle import Saddle, factor_mass
 from ..tolerances import RANK
 from .independence import dependent_coordinates
 
 __all__ = [
     "Augmented",
+    "Automatic",
     "BoundFormulation",
     "BoundStateFormulation",
     "Formulation",
@@ -212,6 +214,27 @@ def _augmented(
     scale: Array, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None
 ) -> tuple[Array, Array]:
     return Saddle(M, J, scale, max_rank=max_rank).solve(f, -gamma)
+
+
+@public
+@dataclass(frozen=True)
+class Automatic(MatrixFormulation):
+    """The fastest way that is right: recursions for trees and loops of lower pairs, or `Augmented`.
+
+    Args:
+        engine: "native" lets the native kernel compute what it can, if it was built; "python" calls
+            Pinocchio instead. They differ by rounding.
+    """
+
+    engine: Literal["native", "python"] = "native"
+
+    def __post_init__(self) -> None:
+        if self.engine not in ("native", "python"):
+            raise BadValue(f"engine is {self.engine!r}; give 'native' or 'python'")
+
+    def bind(self, scale: Array) -> BoundFormulation:
+        """Return the formulation with the units of a robot's rows."""
+        return Augmented().bind(scale)
 
 
 @public

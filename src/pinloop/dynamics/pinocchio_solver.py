@@ -1,21 +1,21 @@
-"""Accelerations of a robot whose rows are loops, by Pinocchio's own solver for them.
+"""Accelerations of a robot whose rows are loops, by the native kernel or Pinocchio's own solver.
 
-`pin.constraintDynamics` does in two calls what the matrices of the rows take dozens for. It ties
-points and whole frames; any lower pair is a frame of which some rows are let go. A row is let go by
-an infinite damping ``mu`` of its own in the factorised system
+Both do in a call or two what the matrices of the rows take dozens for, and hold the same rows. The
+kernel evaluates no others. `pin.constraintDynamics` ties points and whole frames; any lower pair is
+a frame of which some rows are let go, each by an infinite damping ``mu`` in the factorised system
 
     [ -diag(mu)  J  ] [-lam]   [-gamma ]
     [    J'      M  ] [  a ] = [ tau - nle ],
 
-so that no rows are redundant: as many are held as are independent on the manifold, chosen by
+No rows that are held are redundant: as many are held as are independent on the manifold, chosen by
 pivoting and again where they get bad. What cannot be held so is for the matrices of `equations`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from operator import le
-from typing import NamedTuple
+from importlib.util import find_spec
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -33,6 +33,14 @@ from ..model.workspace import WorkSpace, WorkSpaces, remembered
 from ..tolerances import CLOSED, ENTRY_NOISE, HELD_ROW, PIVOT_KEPT, SAME
 from .independence import explained
 
+if HAS_KERNEL := find_spec("pinloop._kernel") is not None:  # not if there was no compiler
+    from .._kernel import Dynamics, Tables, tables_of
+
+Engine = Literal["native", "python"]
+"""Who computes accelerations: the native kernel where it can, or Pinocchio called from Python."""
+
+_STALE_ROWS, _BAD_ROWS = 1, 2
+"""What the kernel says of rows that are a worse choice than before, or none."""
 _IMMOVABLE = 1e60
 """Rotor inertia of a locked coordinate. Recursions divide by it: what is left of the coordinate is
 far below rounding, and the square of no intermediate result overflows."""
@@ -71,31 +79,35 @@ class _LoopModels(NamedTuple):
 
     Args:
         models: constraint models of Pinocchio.
-        held: per loop the rows of the twist of A relative to B, in B, that its pair restricts.
         places: place of each of these among all rows of the models.
         units: factor that makes these rows compare: one over the length for linear ones.
         size: number of rows of the models.
+        tables: the robot and these rows as the kernel sees them, if it can.
     """
 
     models: pin.StdVec_RigidConstraintModel
-    held: list[list[int]]
     places: NDArray[np.intp]
     units: Array
     size: int
+    tables: Tables | None
 
 
 class HeldRows(NamedTuple):
     """A choice of rows to hold.
 
     Args:
-        bad: per row the pivot above which the choice is no good any more; pivots are negative.
-        worse: the same for pivots at which others would be better.
+        chosen: the rows, among all rows of the pairs, the first to eliminate first.
+        places: the same among all rows of the models.
+        stale: per held row the pivot below which others would be better.
+        bad: the same for pivots at which the choice is no good any more.
         proximal: settings of Pinocchio's solver.
         damping: per row, infinite where it is let go; None if all rows are held.
     """
 
-    bad: list[float]
-    worse: list[float]
+    chosen: NDArray[np.intp]
+    places: NDArray[np.intp]
+    stale: Array
+    bad: Array
     proximal: pin.ProximalSettings
     damping: Array | None
 
@@ -109,24 +121,38 @@ class _Prepared(NamedTuple):
     right: Array
 
 
+class _InKernel(NamedTuple):
+    """The native kernel in a work space, with the rows that it holds for a solver."""
+
+    solver: ConstraintDynamics
+    held: HeldRows
+    dynamics: Dynamics
+
+
 class ConstraintDynamics:
-    """A robot's loops in Pinocchio's solver. Nothing of it changes from call to call.
+    """A robot's loops in Pinocchio's solver or the kernel. Nothing changes from call to call.
 
     Args:
         rows: all rows of the robot, those of its loops.
         rank: number of independent rows.
         loops: its loops as constraint models.
         home: rows to hold wherever they are a good choice.
+        engine: who solves.
     """
 
     def __init__(
-        self, rows: RowSet, rank: int, loops: _LoopModels, home: HeldRows | None = None
+        self,
+        rows: RowSet,
+        rank: int,
+        loops: _LoopModels,
+        home: HeldRows | None = None,
+        engine: Engine = "native",
     ) -> None:
         self._robot, self.rank = rows.robot, rank
         self._model = standing(rows.robot.model, rows.locked)
         self._locked = rows.locked if len(rows.locked) else None
         self._loops, self._rows = loops, rows.whole
-        self.home = home
+        self.home, self.tables = home, loops.tables if engine == "native" else None
 
     def choose(self, q: Array, data: pin.Data) -> HeldRows | None:
         """Rows to hold at a configuration; None if no choice is good."""
@@ -138,22 +164,19 @@ class ConstraintDynamics:
         chosen = _independent(gram * np.outer(units, units), self.rank)
         if chosen is None:
             return None
+        chosen = chosen[::-1]  # Pinocchio eliminates the last row first
         at, sizes = places[chosen], np.diagonal(gram)[chosen]
         least = float(sizes.min())
-        bad = np.zeros(size)
-        bad[at] = -_BAD * sizes
-        worse = bad.copy()
+        stale = bad = _BAD * sizes
         if len(at) < len(places):
-            # Pinocchio eliminates the last row first.
-            last = chosen[::-1]
-            pivots = np.diagonal(np.linalg.cholesky(gram[np.ix_(last, last)]))[::-1] ** 2
-            worse[at] = np.minimum(bad[at], -_WORSE * pivots)
+            pivots = np.diagonal(np.linalg.cholesky(gram[np.ix_(chosen, chosen)])) ** 2
+            stale = np.maximum(bad, _WORSE * pivots)
         damping = None
         if len(at) < size:
             damping = np.full(size, _FREE * least)
             damping[at] = _HELD * least
         proximal = pin.ProximalSettings(0.0, 0.0, _HELD * least, 1)
-        return HeldRows(bad.tolist(), worse.tolist(), proximal, damping)
+        return HeldRows(chosen, at, stale, bad, proximal, damping)
 
     def acceleration(
         self, space: WorkSpace, held: HeldRows | None, q: Array, v: Array, tau: Array
@@ -165,9 +188,35 @@ class ConstraintDynamics:
         """
         if held is None:
             return None, True
-        loops = self._loops
-        prepared = space.solver
-        if prepared is None or prepared.loops is not loops:
+        solve = self._by_pinocchio if self.tables is None else self._by_kernel
+        a, verdict = solve(space, held, q, v, tau)
+        if verdict == _BAD_ROWS:
+            return None, True
+        if self._locked is not None:
+            a[self._locked] = 0.0
+        return a, verdict == _STALE_ROWS and self._are_closed(space.data, q)
+
+    def _by_kernel(
+        self, space: WorkSpace, held: HeldRows, q: Array, v: Array, tau: Array
+    ) -> tuple[Array, int]:
+        """Acceleration by the kernel, and what it says of the rows."""
+        kernel = space.solver
+        known = type(kernel) is _InKernel and kernel.solver is self and kernel.held is held
+        if not known:
+            assert self.tables is not None
+            dynamics = Dynamics(self.tables)
+            limits = held.stale.tolist(), held.bad.tolist()
+            dynamics.hold(held.chosen.tolist(), *limits, self._model.armature)
+            kernel = space.solver = _InKernel(self, held, dynamics)
+        a = np.empty(len(v))
+        return a, kernel.dynamics.acceleration(q, v, tau, a)
+
+    def _by_pinocchio(
+        self, space: WorkSpace, held: HeldRows, q: Array, v: Array, tau: Array
+    ) -> tuple[Array, int]:
+        """The same by Pinocchio: the same rows, in the same order, and the same pivots."""
+        loops, prepared = self._loops, space.solver
+        if not isinstance(prepared, _Prepared) or prepared.loops is not loops:
             prepared = self._prepare(space)
         model, data, models, size = self._model, space.data, loops.models, loops.size
         states, system = prepared.states, prepared.system
@@ -178,15 +227,11 @@ class ConstraintDynamics:
             right[:size] = data.primal_rhs_contact
             np.subtract(tau, data.nle, out=right[size:])
             a = system.solve(right)[size:]
-        # The pivots of the rows come first, with a minus; NaN if the mass matrix is singular.
-        pivots = system.D[:size].tolist()
-        good = all(map(le, pivots, held.worse))
-        if not good and not all(map(le, pivots, held.bad)):
-            return None, True
-        a = np.array(a)
-        if self._locked is not None:
-            a[self._locked] = 0.0
-        return a, not good and self._are_closed(states)
+        # With a minus; NaN if the mass matrix is singular.
+        pivots = -system.D[held.places]
+        if not (pivots > held.bad).all():
+            return a, _BAD_ROWS
+        return np.array(a), _STALE_ROWS if (pivots < held.stale).any() else 0
 
     def _prepare(self, space: WorkSpace) -> _Prepared:
         """Prepare a work space for these loops."""
@@ -199,13 +244,11 @@ class ConstraintDynamics:
         space.solver = prepared
         return prepared
 
-    def _are_closed(self, states: pin.StdVec_RigidConstraintData) -> bool:
-        """Whether the loops are closed at the configuration that was solved last."""
-        gaps = [
-            pin.log6(state.c1Mc2).vector[rows]
-            for state, rows in zip(states, self._loops.held, strict=True)
-        ]
-        return float(np.abs(self._loops.units * np.concatenate(gaps)).max()) < CLOSED
+    def _are_closed(self, data: pin.Data, q: Array) -> bool:
+        """Whether the loops are closed at a configuration."""
+        pin.framesForwardKinematics(self._model, data, q)
+        gaps = self._rows.residual_at(data, q)[: len(self._loops.places)]
+        return float(np.abs(self._loops.units * gaps).max()) < CLOSED
 
     def _gram(self, q: Array, data: pin.Data) -> Array:
         """``J M^-1 J'`` of all rows of the pairs at a configuration.
@@ -279,13 +322,16 @@ class RightHandSide:
                 spaces.free.append(space)
 
 
-def constraint_dynamics(rows: RowSet, q: Array | None, rank: int) -> ConstraintDynamics | None:
-    """Pinocchio's solver for a robot, if that gives the accelerations of its rows.
+def constraint_dynamics(
+    rows: RowSet, q: Array | None, rank: int, engine: Engine
+) -> ConstraintDynamics | None:
+    """Pinocchio's solver or the kernel for a robot, if it gives the accelerations of its rows.
 
     Args:
         rows: all rows of the robot; None is returned if not all of them are such loops or locks.
         q: an assembled configuration, should those that the robot finds by itself be of no use.
         rank: number of rows of loops that are independent with these locks.
+        engine: who solves.
     """
     robot = rows.robot
     parts = [rows.loops.rows_of[loop.name] for loop in robot.loops]
@@ -294,28 +340,27 @@ def constraint_dynamics(rows: RowSet, q: Array | None, rank: int) -> ConstraintD
     loops = _loop_models(robot)
     if loops is None or loops.size > _MOST_ROWS:
         return None
-    home, decided = _home_rows(robot, rank, rows.locks)
+    home, decided = _home_rows(robot, rank, rows.locks, engine)
     if not decided and q is not None:
-        home, _ = _rows_at(rows, loops, rank, [q])
-    return None if home is None else ConstraintDynamics(rows, rank, loops, home)
+        home, _ = _rows_at(ConstraintDynamics(rows, rank, loops, None, engine), rows, [q])
+    return None if home is None else ConstraintDynamics(rows, rank, loops, home, engine)
 
 
 @remembered
 def _home_rows(
-    robot: Mechanism, rank: int, locks: tuple[Locked, ...]
+    robot: Mechanism, rank: int, locks: tuple[Locked, ...], engine: Engine
 ) -> tuple[HeldRows | None, bool]:
     """Rows to hold by the robot's own configurations, and whether these have settled it."""
-    loops = _loop_models(robot)
+    loops, rows = _loop_models(robot), RowSet(robot, (), locks)
     if loops is None:
         return None, True
-    return _rows_at(RowSet(robot, (), locks), loops, rank, _homes(robot))
+    return _rows_at(ConstraintDynamics(rows, rank, loops, None, engine), rows, _homes(robot))
 
 
 def _rows_at(
-    rows: RowSet, loops: _LoopModels, rank: int, homes: Iterator[Array] | list[Array]
+    solver: ConstraintDynamics, rows: RowSet, homes: Iterator[Array] | list[Array]
 ) -> tuple[HeldRows | None, bool]:
     """Rows to hold by the first of some configurations that can tell, and whether one could."""
-    solver = ConstraintDynamics(rows, rank, loops)
     for q in homes:
         with rows.robot.workspace() as data:
             held = solver.choose(q, data)
@@ -402,8 +447,7 @@ def _agrees(solver: ConstraintDynamics, held: HeldRows, rows: RowSet, q: Array) 
 @remembered
 def _loop_models(robot: Mechanism) -> _LoopModels | None:
     """The loops of a robot as constraint models; None if these cannot express them."""
-    models = pin.StdVec_RigidConstraintModel()
-    held: list[list[int]] = []
+    models, ties = pin.StdVec_RigidConstraintModel(), []
     places: list[int] = []
     units: list[float] = []
     for loop in robot.loops:
@@ -419,11 +463,14 @@ def _loop_models(robot: Mechanism) -> _LoopModels | None:
         models.append(
             pin.RigidConstraintModel(kind, robot.model, *frames, pin.ReferenceFrame.LOCAL)
         )
-        held.append(rows)
+        ties.append((*frames[2:], *frames[:2], list(np.eye(6)[rows]), point))
         places += [len(units) + row for row in rows]
         units += [1 / robot.length] * 3 + ([] if point else [1.0] * 3)
     at = np.array(places, dtype=np.intp)
-    return _LoopModels(models, held, at, np.array(units)[at], len(units)) if places else None
+    if not places:
+        return None
+    tables = tables_of(robot.model, ties) if HAS_KERNEL else None
+    return _LoopModels(models, at, np.array(units)[at], len(units), tables)
 
 
 def _held_rows(pair: Pair) -> list[int]:

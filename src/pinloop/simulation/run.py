@@ -124,6 +124,7 @@ class Run:
         self._stiffness, self._switched = StiffnessNotes(robot, method), list[str]()
         self._projected = self._steps = 0
         self._modes: list[Mode] = []
+        self._engines: set[str] = set()
         self._transitions: list[Transition] = []
         self._log: list[tuple[float, str]] = []
         self._guards_of = lru_cache(_MODES)(self._make_guards)
@@ -306,6 +307,7 @@ class Run:
         """Set up everything that depends on the mode."""
         self.equations = equations = self.system.begin(mode, t, q, v)
         self._along = equations.right_hand_side()
+        self._engines.add(equations.engine)
         manifold = self._group.in_mode(mode)
         self._projector = (
             None
@@ -430,6 +432,7 @@ class Run:
             rejected=self._stepper.rejected,
             accuracy=Accuracy(self.method, self._steps, self._slack, *notes),
             limits_passed=self._limits.passed,
+            engine=" and ".join(sorted(self._engines)),
         )
 
     def _failed(self, message: str, reason: str) -> SimulationFailed:

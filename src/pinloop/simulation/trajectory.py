@@ -101,6 +101,7 @@ class Trajectory:
         inner: second derivatives inside each step, shape (k - 1, 3, nv), see `Step.bends`: NaN
             where they are computed when asked for, infinite where quintics are good enough; None
             if they are everywhere.
+        engine: who computed accelerations, see `EquationsOfMotion.engine`; empty if not known.
     """
 
     robot: Mechanism
@@ -121,13 +122,15 @@ class Trajectory:
     accuracy: Accuracy | None = field(default=None, repr=False)
     limits_passed: tuple[LimitPassed, ...] = ()
     inner: Array | None = field(default=None, repr=False)
+    engine: str = ""
 
     __getstate__ = stored_fields
 
     def __repr__(self) -> str:
         return (
             f"<Trajectory of '{self.robot.name}': {len(self.t)} states, "
-            f"t = {self.t[0]:.6g} ... {self.t[-1]:.6g} s, {self.message}>"
+            f"t = {self.t[0]:.6g} ... {self.t[-1]:.6g} s, {self.message}"
+            f"{self.engine and f', engine {self.engine}'}>"
         )
 
     def __str__(self) -> str:

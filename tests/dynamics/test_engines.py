@@ -1,0 +1,201 @@
+"""Tests of who computes accelerations: the native kernel gives what Python does, in runs too.
+
+What the kernel does is tested in `test_kernel`. Skipped where it was not built.
+"""
+
+from __future__ import annotations
+
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import pinloop as pl
+from pinloop.dynamics import pinocchio_solver
+
+from .. import random_linkages
+from .. import screw_tables as tables
+from ..screw_tables import Array, Table
+from ..states import SHIPPED, SMALL, assembled, close, moving, regularized, robot
+
+pytest.importorskip("pinloop._kernel")
+
+LOOPED = [name for name in (*SHIPPED, *SMALL) if robot(name).loops]
+IN_KERNEL = ["fourbar", "sevenbar", "palletizer", "delta", "stewart", "prrr3", "bricard",
+             "slider-crank", "rssr", "bennett", "goldberg"]  # fmt: skip
+ENGINES = pl.Automatic("native"), pl.Automatic("python")
+SAME = 1e-10
+"""Relative difference of the engines."""
+
+
+def both(machine: pl.Mechanism, tau: Array, **given: Any) -> list[pl.EquationsOfMotion]:
+    push = pl.TorqueFunction(lambda t, q, v: tau)
+    return [
+        pl.EquationsOfMotion(machine, forces=[push], formulation=engine, **given)
+        for engine in ENGINES
+    ]
+
+
+def alike(machine: pl.Mechanism, q: Array, v: Array, seed: int, **given: Any) -> bool:
+    """Compare the engines on and off the manifold; whether the kernel can do the robot at all."""
+    rng = np.random.default_rng(seed)
+    native, python = both(machine, rng.normal(size=machine.nv), **given)
+    close(native.acceleration(0.0, q, v), python.acceleration(0.0, q, v), SAME)
+    assert python.engine == "python" and native.solver == python.solver
+    if native.engine == "native":
+        q = pin.integrate(machine.model, q, 1e-3 * rng.normal(size=machine.nv))
+        v = v + 1e-3 * rng.normal(size=machine.nv)
+        close(native.acceleration(0.0, q, v), python.acceleration(0.0, q, v), SAME)
+    return native.engine == "native"
+
+
+@pytest.mark.parametrize("name", LOOPED)
+def test_accelerations_are_those_of_the_other_engine(name: str) -> None:
+    for machine in (robot(name), regularized(name)):
+        for seed in (1, 2):
+            used = alike(machine, *moving(robot(name), seed), seed)
+            assert used or name not in IN_KERNEL
+
+
+def random_mechanism(kind: str, seed: int) -> Table:
+    if kind == "parallel mechanism":
+        return random_linkages.parallel_mechanism(seed)
+    if kind == "graph":
+        return random_linkages.graph(seed)
+    return random_linkages.overconstrained(seed, kind)
+
+
+@pytest.mark.parametrize("kind", ["parallel mechanism", "graph", "bennett", "goldberg", "bricard"])
+def test_random_mechanisms(kind: str) -> None:
+    used = 0
+    for seed in range(60):
+        machine = tables.build(random_mechanism(kind, seed))
+        if machine.nv:
+            used += alike(machine, *moving(machine, seed), seed)
+    assert used > 20, f"the kernel computed {used}"
+
+
+@pytest.mark.parametrize("name", ["palletizer", "stewart", "bricard", "six_axis_arm"])
+def test_locked_joints_stand_still(name: str) -> None:
+    machine = regularized(name)
+    joint = machine.joints[0]
+    q, v = moving(machine, 1)
+    v[machine.coordinates(joint).v] = 0.0
+    held = pl.EquationsOfMotion(machine, locks=[joint])
+    v = v + held.jump(0.0, q, v).a
+    alike(machine, q, v, 1, locks=[joint])
+    assert not held.acceleration(0.0, q, v)[machine.coordinates(joint).v].any()
+
+
+# -- who decides ----------------------------------------------------------------------------
+
+
+def test_where_rows_depend_on_each_other_python_decides() -> None:
+    machine = robot("parallelogram")
+    native, python = both(machine, np.ones(machine.nv))
+    turn = 1.1 * np.array([1.0, -1.0, 1.0])  # the cranks start at 1.1 rad against the ground
+    for q in (turn, -turn, moving(machine, 1)[0]):
+        close(
+            native.acceleration(0.0, q, np.zeros(machine.nv)),
+            python.acceleration(0.0, q, np.zeros(machine.nv)),
+            SAME,
+        )
+    assert native.engine == "native"
+
+
+@pytest.mark.parametrize("name", ["goldberg", "bricard", "palletizer"])
+def test_rows_are_chosen_again_at_the_same_states(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pivots are the same, so that both engines find a choice bad or stale at the same states."""
+    machine, held = regularized(name), []
+    for engine in ENGINES:
+        equations = pl.EquationsOfMotion(machine, formulation=engine)
+        equations.acceleration(0.0, *moving(robot(name), 9))
+        monkeypatch.setattr(pinocchio_solver, "_BAD", 0.9)
+        solver = equations._constraint_dynamics
+        assert solver is not None
+        solver.home = solver.choose(assembled(robot(name), 9), machine.model.createData())
+        along, seen = equations.right_hand_side(), []
+        for seed in range(12):
+            q, v = moving(robot(name), seed, speed=3.0)
+            before = along._held
+            along(0.0, q, v)
+            along.advance(q)
+            seen.append((along._held is before, along._held and along._held.chosen.tolist()))
+        held.append(seen)
+        monkeypatch.undo()
+    assert held[0] == held[1] and not all(same for same, _ in held[0])
+
+
+def test_a_row_of_the_user_is_for_python() -> None:
+    machine = robot("four-bar")
+    row = pl.constraints.Pfaffian("none", lambda q: np.zeros((1, machine.nv)))
+    assert pl.EquationsOfMotion(machine, rows=[row]).engine == "python"
+    assert pl.EquationsOfMotion(machine, formulation=pl.Voronets()).engine == "python"
+    assert pl.EquationsOfMotion(machine).engine == "native"
+
+
+def test_without_the_kernel_python_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pinocchio_solver, "HAS_KERNEL", False)
+    machine = tables.build(SMALL["four-bar"]())
+    q, v = moving(machine, 1)
+    without = pl.EquationsOfMotion(machine)
+    assert without.engine == "python" and without.solver == "constraintDynamics"
+    with_it = pl.EquationsOfMotion(robot("four-bar"))
+    assert with_it.engine == "native"
+    close(without.acceleration(0.0, q, v), with_it.acceleration(0.0, q, v), SAME)
+
+
+def test_an_engine_that_there_is_not() -> None:
+    with pytest.raises(pl.BadValue, match="engine is 'numba'; give 'native' or 'python'"):
+        pl.Automatic("numba")  # type: ignore[arg-type]
+
+
+# -- runs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["four-bar", "delta", "bricard", "prrr3"])
+def test_runs_take_the_same_steps(name: str) -> None:
+    machine = regularized(name)
+    q, v = moving(machine, 1)
+    native, python = (
+        pl.simulate(machine, q, v, until=0.2, formulation=engine) for engine in ENGINES
+    )
+    assert len(native.t) == len(python.t) and native.evaluations == python.evaluations
+    close(native.q[-1], python.q[-1], SAME)
+    close(native.v[-1], python.v[-1], SAME)
+    assert (native.engine, python.engine) == ("native", "python")
+    assert "engine native" in repr(native)
+
+
+def test_threads_do_not_disturb_each_other() -> None:
+    """The interpreter is let go while the kernel works, in a work space of its own."""
+    machine = robot("stewart")
+    equations = pl.EquationsOfMotion(machine)
+    states = [moving(machine, seed) for seed in range(4)]
+    alone = [equations.acceleration(0.0, q, v) for q, v in states]
+    wrong: list[int] = []
+
+    def work(k: int) -> None:
+        for _ in range(200):
+            if not np.array_equal(equations.acceleration(0.0, *states[k]), alone[k]):
+                wrong.append(k)
+
+    threads = [Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_the_same_state_gives_the_same_bits() -> None:
+    machine = robot("delta")
+    equations = pl.EquationsOfMotion(machine)
+    first, other = moving(machine, 1), moving(machine, 2)
+    a = equations.acceleration(0.0, *first)
+    equations.acceleration(0.0, *other)
+    np.testing.assert_array_equal(equations.acceleration(0.0, *first), a)
