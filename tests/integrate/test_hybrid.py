@@ -410,7 +410,7 @@ def test_a_stiff_motion_goes_on_from_any_state_to_the_last_bit(name: str, stop: 
 
     def damped() -> Particles:
         def f(t: float, q: Array, v: Array) -> Array:
-            return -4.0 * np.sin(q) - 3e5 * np.sin(t) ** 20 * v
+            return np.asarray(-4.0 * np.sin(q) - 3e5 * np.sin(t) ** 20 * v)
 
         def kick(state: HybridState[str], events: Sequence[str]) -> Change[str]:
             return Change(state.mode, state.q, state.v + 0.5, begins=True)

@@ -76,7 +76,8 @@ class ByHand:
 
     def run(self, y: Array, until: float) -> Array:
         """State at the end."""
-        t, forced = 0.0, {}
+        t = 0.0
+        forced: Signs = {}
         for _ in range(200):
             signs = self.chosen(t, y, forced)
             y[self.n :][signs == 0] = 0.0
