@@ -215,7 +215,7 @@ class EquationsOfMotion:
 
     @property
     def engine(self) -> Engine:
-        """Who computes accelerations: the native kernel, or Python, also by calling Pinocchio."""
+        """What computes accelerations: the native kernel, or Python, which may call Pinocchio."""
         solver = self._constraint_dynamics
         return "python" if solver is None or solver.tables is None else "native"
 

@@ -219,11 +219,11 @@ def _augmented(
 @public
 @dataclass(frozen=True)
 class Automatic(MatrixFormulation):
-    """The fastest way that is right: recursions for trees and loops of lower pairs, or `Augmented`.
+    """The fastest that applies: recursions for trees and loops of lower pairs, or `Augmented`.
 
     Args:
         engine: "native" lets the native kernel compute what it can, if it was built; "python" calls
-            Pinocchio instead. They differ by rounding.
+            Pinocchio instead. Results differ only by rounding.
     """
 
     engine: Literal["native", "python"] = "native"

@@ -89,7 +89,7 @@ class Regularization:
             why, a sentence each.
         by_geometry: the report before sampling, with all rows that motion groups leave; None if
             no rows were dropped by sampling.
-        held: places of the held rows among those of ``by_geometry``: loops in the order of the
+        held: indices of the kept rows among those of ``by_geometry``: loops in the order of the
             robot, then couplings; None if no rows were dropped by sampling.
     """
 

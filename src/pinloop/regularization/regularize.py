@@ -46,16 +46,16 @@ def regularize(
 
     Args:
         robot: the mechanism; it must be possible to assemble it.
-        cut: name or names of joints that shall be cut. Changes the coordinates of the robot.
+        cut: name or names of joints to be cut. Changes the coordinates of the robot.
         recut: try every joint of every loop as the cut joint (but universal ones and those of
             couplings) and keep the best choice; what ``cut`` names stays. Changes the coordinates
             of the robot if that gains something.
-        compare_cuts: let the report say what other cuts of each loop give; not looked at if more
-            than eight loops share joints, as each takes as long as the loops themselves.
-        sampled: hold only as many rows as their rank on this assembly branch, where no motion
+        compare_cuts: let the report say what other cuts of each loop would give; left out where
+            more than eight loops share joints, as each cut takes as long as the loops themselves.
+        sampled: keep only as many rows as their rank on this assembly branch, where no motion
             group explains why the others are redundant. Not proven, but checked at fresh
-            configurations; loops that fail the check keep all rows. Where the held rows degenerate
-            in a run, others are held (`renew_rows`).
+            configurations; loops that fail the check keep all rows. Where the kept rows degenerate
+            in a run, others replace them (`renew_rows`).
         samples: number of random configurations of ``sampled``.
         seed: seed of the random configurations.
 

@@ -94,12 +94,12 @@ def simulate(
         forces: what acts besides gravity.
         rows: constraint rows beyond loops and couplings.
         events: locks, loops that open or close, guards (`lock`, `when`, `stop_when`, ...).
-        limits: what happens at the position limits of joints. "warn": the run says which were
+        limits: what happens at the position limits of joints. "warn": the run reports which were
             passed (`Trajectory.warnings`); "stop": it ends where one is reached; "end stop" or an
-            `EndStops`: they are hit and held.
+            `EndStops`: joints hit them and rest on them.
         mode: joints locked and loops open at the start; none by default.
         losses: let the damping and dry friction of the robot's file act.
-        formulation: how reactions are eliminated; by default the fastest way that is right.
+        formulation: how accelerations are computed; by default the fastest way that applies.
         method: integrator; Dormand-Prince 8(5,3) with tolerance 1e-8 by default.
         stabilization: projection to the constraint manifold; None to see the drift.
         regularization: remove redundant loop rows first.
@@ -108,13 +108,13 @@ def simulate(
         progress: show a progress bar.
 
     Returns:
-        The trajectory; what has been computed, if the run is interrupted with Ctrl-C.
+        The trajectory, as far as it was computed if the run is interrupted with Ctrl-C.
 
     Raises:
         LoopNotClosed: ``q`` is not assembled; carries the nearest assembled configuration.
         BadValue: the start is beyond a limit that stops the run or the joint.
         InconsistentVelocity: the rows do not allow ``v``; carries the nearest velocity.
-        SimulationFailed: the run could not go on; carries the trajectory so far.
+        SimulationFailed: the run could not continue; carries the trajectory so far.
     """
     require_robot(robot)
     require_kind(forces, Iterable, "forces", "give a list of forces, such as [pl.PD(...)]")

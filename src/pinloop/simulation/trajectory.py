@@ -99,9 +99,9 @@ class Trajectory:
         accuracy: how accurately it was computed; None if that is not known.
         limits_passed: position limits that joints pass, also between the stored states.
         inner: second derivatives inside each step, shape (k - 1, 3, nv), see `Step.bends`: NaN
-            where they are computed when asked for, infinite where quintics are good enough; None
-            if they are everywhere.
-        engine: who computed accelerations, see `EquationsOfMotion.engine`; empty if not known.
+            where they are computed on demand, infinite where quintics are accurate enough; None
+            if quintics are enough everywhere.
+        engine: what computed accelerations, see `EquationsOfMotion.engine`; empty if not known.
     """
 
     robot: Mechanism
@@ -142,8 +142,8 @@ class Trajectory:
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the run should know, a sentence each.
 
-        Limits that joints pass, motions too fast for fixed steps, and an energy balance that misses
-        more than the accuracy of the run explains. Computed when first asked for; the balance of a
+        Limits that joints pass, motions too fast for fixed steps, and an energy balance error above
+        what the accuracy of the run explains. Computed when first asked for; the balance of a
         run whose accuracy is not known, such as a saved one, is not judged.
         """
         start = float(self.t[0])
@@ -167,8 +167,8 @@ class Trajectory:
     def __call__(self, t: ArrayLike) -> State:
         """State at one time or several, between the stored ones by interpolation in the algebra.
 
-        Of "dop853" it is of the eighth order and takes four more evaluations of the accelerations
-        per step; of other methods it is of the fifth. So it is between states that `save_every`
+        With "dop853" it is of eighth order and takes four more evaluations of the accelerations
+        per step; with other methods it is of fifth order. So it is between states that `save_every`
         has kept, which may be far apart.
 
         Raises:
