@@ -351,7 +351,7 @@ def _orthonormal_rows(seen: Array, pair: Pair, length: float, rank: int | None) 
     rows[rounding | (np.abs(rows) < LAST_BITS)] = 0.0
     largest = rows[np.arange(rank), np.argmax(np.abs(rows), axis=1)]
     rows *= np.sign(largest)[:, None]
-    return np.asarray(rows[np.lexsort((np.argmax(np.abs(rows), axis=1),))])
+    return np.asarray(rows[np.lexsort((np.argmax(np.abs(rows), axis=1),))] + 0.0)
 
 
 class MotionNetwork:
