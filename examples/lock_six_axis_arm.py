@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 ROBOT = Path(__file__).parents[1] / "urdf" / "six_axis_arm.urdf"
 GEAR, ROTORS = 100.0, (4e-4, 4e-4, 2.5e-4, 3e-5, 3e-5, 3e-5)  # motor side [kg m^2]
 START = np.radians([-40.0, -10.0, -20.0, 0.0, -60.0, 0.0])
-TIMES, UNTIL = (0.1, 0.2, 0.3), 0.5
+TIMES, UNTIL, FRAME = (0.1, 0.2, 0.3), 0.5, 5e-3
 LOCKS = [pl.simulation.Locked(f"joint_{k + 1}") for k in range(3)]
 MODES = [pl.Mode(tuple(LOCKS[:k])) for k in range(4)]
 
@@ -47,7 +47,7 @@ def naive(robot: pl.Mechanism, v: Array) -> list[pl.Trajectory]:
     parts, q, t = list[pl.Trajectory](), START, 0.0
     for k, (mode, end) in enumerate(zip(MODES, (*TIMES, UNTIL), strict=True)):
         v = np.where(np.arange(robot.nv) < k, 0.0, v)
-        parts.append(pl.simulate(robot, q, v, start=t, until=end, mode=mode))
+        parts.append(pl.simulate(robot, q, v, start=t, until=end, mode=mode, save_every=FRAME))
         q, v, t = parts[-1].q[-1], parts[-1].v[-1], end
     return parts
 
@@ -99,7 +99,7 @@ def locked_run(share: float = 1.0) -> pl.Trajectory:
     robot = pl.load(ROBOT, loops={"drives": drives})
     events = [pl.lock(f"joint_{k + 1}", at=time) for k, time in enumerate(TIMES)]
     v = 0.5 * robot.model.upperVelocityLimit
-    return pl.simulate(robot, START, v, until=UNTIL, events=events)
+    return pl.simulate(robot, START, v, until=UNTIL, events=events, save_every=FRAME)
 
 
 def main(both: bool = True, plot: str | None = None) -> dict[str, float]:

@@ -85,7 +85,9 @@ def main(plot: str | None = None) -> pl.Trajectory:
     v = pl.consistent_velocity(robot, q, {"a": 4.0, "e": -2.0})
     events = [pl.lock(name, at=time) for name, time in LOCKS]
     for rows in (smaller, robot):
-        run = pl.simulate(rows, q, v, until=UNTIL, events=events, regularization=False)
+        run = pl.simulate(
+            rows, q, v, until=UNTIL, events=events, regularization=False, save_every=2e-3
+        )
         check(robot, run)
         for change in run.transitions:
             loop = np.array([label.startswith("c") for label in change.labels])
