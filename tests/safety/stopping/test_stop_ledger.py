@@ -27,8 +27,10 @@ from .robots_to_stop import (
     controlled_stop,
     drawn_stop,
     on_axis,
+    pendulum,
     slider,
     solid,
+    stop,
     train,
     two_links,
     wild_stop,
@@ -109,6 +111,10 @@ def sensible(stop: pl.StopResult, wild: Wild) -> None:
     assert ledger.potential_drop == pytest.approx(drop, rel=1e-9, abs=1e-9)
     assert all(np.all(heat >= -1e-9) for heat in ledger.dissipated.values())
     assert ledger.impacts >= 0
+    height = [of.potential(a) for a in run.q]
+    way = max(np.ptp(height), *[of.kinetic(a, b) for a, b in zip(run.q, run.v, strict=True)])
+    largest = max(way, ledger.heat, abs(ledger.drive_work), ledger.impacts)
+    assert ledger.turned_over == pytest.approx(largest)
     joints = stop.joints.values()
     if stop.outcome == "stopped":
         assert np.abs(run.v[-1]).max() <= 1e-3
@@ -358,6 +364,19 @@ def test_free_joints_speed_up_and_are_reported() -> None:
     assert stop.joints["b"].peak_speed == pytest.approx(2.0)
     assert stop.outcome == "time-out"
     assert stop.run.q[-1] == pytest.approx([0.3, 0.9])
+
+
+@pytest.mark.parametrize("v", [1e-6, 0.0])
+def test_energy_balance_error_is_relative_to_what_swings_to_and_fro(v: float) -> None:
+    """A pendulum that nothing brakes has all its energy on the way, and hardly any at both ends."""
+    mass, length, inertia = 2.0, 0.5, 0.6
+    by = brakes(axis={"kind": "none"})
+    ledger = stop(pendulum(mass, length, inertia), [v], by, until=10.0).ledger
+    most = mass * G * length
+    assert ledger.kinetic_before == pytest.approx(0.5 * inertia * v**2)
+    assert 0.9 * most < ledger.turned_over <= most * (1 + 1e-6)
+    assert ledger.relative_error == pytest.approx(abs(ledger.error) / ledger.turned_over)
+    assert ledger.relative_error < 1e-6
 
 
 def test_six_carriages_side_by_side() -> None:

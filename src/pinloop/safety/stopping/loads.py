@@ -27,7 +27,7 @@ from ...integrate import COARSE, FINE, Interpolation
 from ...model.mechanism import Mechanism
 from ...simulation.accuracy import Accuracy, step_worth
 from ...simulation.stabilization import Projection
-from ...tolerances import LEAST_MASS, NO_ENERGY, PEAK, SAME, TINY, WORK
+from ...tolerances import LEAST_MASS, NO_ENERGY, PEAK, WORK
 from .history import Pieces, StopHistory
 from .prepared_robot import Drivetrain, Sliding
 from .stop_equations import Solved, StopEquations
@@ -237,6 +237,7 @@ class Ledger:
         dissipated: per sink and velocity coordinate what became heat, shape (nv,); sinks are
             "brake", "dry friction", "viscous friction", "short circuit", "gear losses".
         impacts: what impacts destroyed.
+        exchanged: largest kinetic energy on the way; change of potential energy if that is larger.
         small: an energy that is nothing for this robot.
     """
 
@@ -246,7 +247,8 @@ class Ledger:
     drive_work: float
     dissipated: dict[str, Array]
     impacts: float
-    small: float = TINY
+    exchanged: float
+    small: float
 
     @property
     def heat(self) -> float:
@@ -261,30 +263,28 @@ class Ledger:
 
     @property
     def turned_over(self) -> float:
-        """The largest of the energies."""
-        return max(self.kinetic_before, abs(self.potential_drop), self.heat, self.small)
+        """The largest of the energies: what falls or swings has more on the way than before."""
+        return max(self.exchanged, self.heat, abs(self.drive_work), self.impacts, self.small)
 
     @property
     def relative_error(self) -> float:
-        """Size of the error over the energy at the signal, or over all that was turned over."""
-        whole = self.turned_over
-        base = self.kinetic_before if self.kinetic_before > SAME * whole else whole
-        base = max(base, self.small)
-        return abs(self.error) / base
+        """Size of the error over the energy turned over."""
+        return abs(self.error) / self.turned_over
 
 
 def energy_ledger(history: StopHistory, equations: StopEquations, loads: Loads) -> Ledger:
     """The ledger of a stop and of its loads."""
     run = history.run
-    kinetic0, potential0 = energies_at(equations, run.q[0], run.v[0])
-    kinetic1, potential1 = energies_at(equations, run.q[-1], run.v[-1])
+    states = zip(run.q, run.v, strict=True)
+    kinetic, potential = np.array([energies_at(equations, q, v) for q, v in states]).T
     return Ledger(
-        kinetic0,
-        kinetic1,
-        potential0 - potential1,
+        float(kinetic[0]),
+        float(kinetic[-1]),
+        float(potential[0] - potential[-1]),
         float(loads.drive.sum()) + sum(change.drive_work for change in run.transitions),
         loads.heat,
         sum(change.energy_loss for change in run.transitions),
+        max(float(kinetic.max()), float(np.ptp(potential))),
         small_energy(history.robot),
     )
 

@@ -377,7 +377,8 @@ class LedgerRecord(TypedDict):
     impacts_J: float
     kinetic_after_J: float
     error_J: Annotated[float, "energy balance error, in minus out"]
-    relative_error: float
+    turned_over_J: Annotated[float, "largest of the energies, also of those on the way"]
+    relative_error: Annotated[float, "size of the error over the energy turned over"]
 
 
 class EventRecord(TypedDict):

@@ -155,8 +155,8 @@ def _counted(study: Study, results: Results, measures: Measures) -> Iterator[str
         worst = int(np.argmax(errors))
         yield (
             f"{count} of {len(errors)} cases: the energy balance is off by more than "
-            f"{100 * CLOSURE:g} % of the energy, at worst {100 * errors[worst]:.2g} % in case "
-            f"{results.cases[worst]}: their results are doubtful; tighten the tolerances"
+            f"{100 * CLOSURE:g} % of the energy turned over, at worst {100 * errors[worst]:.2g} % "
+            f"in case {results.cases[worst]}: their results are doubtful; tighten the tolerances"
         )
 
 
