@@ -26,7 +26,6 @@ class LoopContinuation:
     """The assemblies of a robot that follow continuously from one another.
 
     Args:
-        robot: the mechanism.
         limits: whether the joints that follow stay within their limits.
 
     Attributes:
@@ -116,15 +115,9 @@ def nearby_assembly(
 ) -> Array | None:
     """Another assembled configuration on the branch of ``q``, or None if none was found.
 
-    A random motion that the loops allow at first order, up to half a radian, then closed again.
-
-    Args:
-        robot: the mechanism.
-        q: an assembled configuration, shape (nq,).
-        rng: source of the motion.
-        full: close all rows, also those that regularization has removed.
-        held: joints that stay where they are.
-        reach: largest part of the motion, radians and characteristic lengths.
+    A random motion that the loops allow at first order, up to ``reach`` (radians and characteristic
+    lengths), then closed again: by all rows if ``full``, also those that regularization has
+    removed. Joints that are ``held`` stay where they are.
     """
     problem = Problem.closure(robot, full=full, held=held)
     lock = np.eye(robot.nv)[velocity_mask(robot, held)]
@@ -149,12 +142,8 @@ def moved_away(
 ) -> Array | None:
     """A configuration a random motion away, the shorter the harder it is to close; or None.
 
-    Args:
-        robot: the mechanism.
-        q: an assembled configuration, shape (nq,).
-        rng: source of the motion.
-        full: close all rows, also those that regularization has removed.
-        accept: whether a configuration will do; if none does, it is the one nearest to ``q``.
+    It is one that will do, if ``accept`` is given; if none does, the one nearest to ``q``. What
+    ``full`` means is said at `nearby_assembly`.
     """
     moved = None
     for reach in _REACHES:

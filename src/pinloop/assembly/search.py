@@ -114,12 +114,7 @@ def search(
 ) -> tuple[Array, float]:
     """Best configuration from the start and, if need be, from random ones around it.
 
-    Args:
-        problem: what to close.
-        start: where to start, shape (nq,).
-        seed: seed of the random configurations.
-        restarts: how many of these to try at most.
-        enough: residual that is small enough to stop.
+    It ends where the residual is small ``enough``, or after so many restarts.
     """
     rng = np.random.default_rng(seed)
     best, least = descend(problem, _clamped(problem, start))
@@ -134,16 +129,11 @@ def search(
 
 
 def approach(problem: Problem, q: Array, joints: tuple[str, ...], goal: Array) -> Array:
-    """The closed configuration at which some joints are nearest to where they are wanted.
+    """The closed configuration at which some joints are nearest to where they are in ``goal``.
 
     Least squares in radians and characteristic lengths, by Gauss-Newton steps in the null space of
-    the loops: each is closed again, stays within the limits, and brings the joints nearer.
-
-    Args:
-        problem: what stays closed, held and within limits.
-        q: a closed configuration to start from, shape (nq,).
-        joints: joints that should get near.
-        goal: configuration that has the values wanted of them, shape (nq,).
+    the loops, from the closed configuration ``q`` on: each is closed again, stays within the
+    limits, and brings the joints nearer.
     """
     wanted = velocity_mask(problem.robot, joints)
 
@@ -174,8 +164,7 @@ def _nearer(
 ) -> tuple[Array, float]:
     """The step along the loops' motions that best makes up for what the wanted ones miss.
 
-    Returns:
-        The step, shape (nv,), and the part of the squared miss that it takes away at first order.
+    And the part of the squared miss that it takes away at first order.
     """
     basis = null_space(problem.jacobian(q)[:, ~problem.still])
     motions = np.zeros((problem.robot.nv, basis.shape[1]))
@@ -315,11 +304,7 @@ def is_at_limit(value: Array, low: Array, high: Array) -> NDArray[np.bool_]:
 def outside_limits(
     robot: Mechanism, q: Array, joints: Iterable[str]
 ) -> list[tuple[str, float, float, float]]:
-    """Coordinates of some joints that are outside their limits.
-
-    Returns:
-        Name of the joint, value and limits [rad, m] of each.
-    """
+    """Name, value and limits [rad, m] of each coordinate of some joints outside its limits."""
     parts = {name: robot.coordinates(name).q for name in joints}
     owners = {i: name for name, part in parts.items() for i in range(part.start, part.stop)}
     return [

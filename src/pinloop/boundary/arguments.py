@@ -308,10 +308,7 @@ def _described(kind: Any) -> str:
 def flat_numbers(values: ArrayLike, what: str, count: int | None = None) -> Array:
     """Return ``values`` as a flat array after checking that they are (``count``) finite numbers.
 
-    Args:
-        values: what was given.
-        what: its name, for messages.
-        count: how many numbers it must have; any number by default.
+    ``what`` is their name, for messages.
     """
     try:
         array = np.atleast_1d(np.asarray(values, dtype=float))
@@ -341,11 +338,7 @@ def unit_vector(vector: ArrayLike, what: str) -> Array:
 def require_kind(value: object, kind: type | tuple[type, ...], what: str, way_out: str) -> None:
     """Refuse a value of another kind, before something inside stumbles over it.
 
-    Args:
-        value: what was given.
-        kind: what it must be.
-        what: its name, for messages.
-        way_out: what to give instead.
+    The message calls it ``what``, and says what to give instead: the ``way_out``.
     """
     if not isinstance(value, kind):
         raise BadValue(f"{what} is {shown(value)} ({type(value).__name__}); {way_out}")

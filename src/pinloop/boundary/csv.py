@@ -36,14 +36,9 @@ class TableRow(NamedTuple):
 
 
 def read_table_rows(path: str | Path, kind: str) -> list[TableRow]:
-    """Return the rows of a table that are not empty.
+    """Return the rows of a table that are not empty; a `LoadError` if it is none.
 
-    Args:
-        path: the file.
-        kind: what it should be, for messages: "recording".
-
-    Raises:
-        LoadError: the file cannot be read, or is no table.
+    ``kind`` is what it should be, for messages: "recording".
     """
     source = str(path)
     text = _text(read_bytes(path, kind, _LARGEST), source)
@@ -111,11 +106,7 @@ def _with_points(row: TableRow) -> TableRow:
 def write_rows(
     path: str | Path, names: Iterable[str], rows: Iterable[Iterable[str | float]]
 ) -> Path:
-    """Write a table as CSV; numbers keep their last digit, zeros have no sign.
-
-    Raises:
-        BadValue: the file cannot be written.
-    """
+    """Write a table as CSV; numbers keep their last digit, zeros have no sign."""
     with replace_text_file(path) as file:
         file.write(csv_line(names))
         file.writelines(map(csv_line, rows))
@@ -125,8 +116,7 @@ def write_rows(
 def csv_line(cells: Iterable[str | float]) -> str:
     """Cells as a line of a table; `csv.writer` leaves some bare that no reader takes as they are.
 
-    Args:
-        cells: texts of any characters; numbers keep their last digit, zeros have no sign.
+    Numbers keep their last digit, zeros have no sign.
     """
     return ",".join(map(_written, cells)) + "\n"
 

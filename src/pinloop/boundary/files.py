@@ -35,11 +35,7 @@ _ENDS = 4096
 
 
 def as_path(path: object, what: str = "path") -> Path:
-    """Return a path as such.
-
-    Raises:
-        BadValue: it is no path.
-    """
+    """Return a path as such; a `BadValue` if it is none."""
     if not isinstance(path, (str, Path)):
         raise BadValue(f"{what} is {shown(path)} ({type(path).__name__}); give the path of a file")
     return Path(path)
@@ -54,16 +50,9 @@ def as_target(path: object, what: str = "path") -> Path:
 
 
 def read_bytes(path: str | Path, kind: str = "file", largest: int = _LARGEST) -> bytes:
-    """Return the content of a file or pipe.
+    """Return the content of a file or pipe of at most so many bytes; a `LoadError` says why not.
 
-    Args:
-        path: the file.
-        kind: what it should be, for messages: "study file".
-        largest: how many bytes it may have.
-
-    Raises:
-        LoadError: it is not there, is a folder or a device, cannot be read, or is too large; a
-            pipe into which nothing is written.
+    ``kind`` is what it should be, for messages: "study file".
     """
     source = str(as_path(path))
 
@@ -123,11 +112,8 @@ def read_text(path: str | Path, kind: str = "file", largest: int = _LARGEST) -> 
 def replace_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file to be written; it takes its place when all has been written.
 
-    Args:
-        path: the file. A link stays one; pipes and devices are written to directly.
-
-    Raises:
-        BadValue: it cannot be written; what was there before is still there.
+    A link stays one; pipes and devices are written to directly. Where it cannot be written, which
+    is a `BadValue`, what was there before is still there.
     """
     given = as_path(path)
     try:
@@ -184,13 +170,10 @@ def json_text(
     ascii_only: bool = True,
     finite: bool = True,
 ) -> str:
-    """A document as text.
+    """A document as text, with so many blanks per level; None for one line.
 
-    Args:
-        document: what JSON knows: dictionaries, lists, texts, numbers.
-        indent: blanks per level; None for one line.
-        ascii_only: whether other letters are escaped, for terminals and scripts in pages.
-        finite: whether infinities and NaN are refused, which only Python reads back.
+    ``ascii_only`` escapes other letters, for terminals and scripts in pages; ``finite`` refuses
+    infinities and NaN, which only Python reads back.
     """
     return json.dumps(document, indent=indent, allow_nan=not finite, ensure_ascii=ascii_only)
 
@@ -201,25 +184,15 @@ def json_values(document: object) -> Any:
 
 
 def write_json(path: str | Path, document: object, *, finite: bool = True) -> Path:
-    """Write a document to a file, in UTF-8; see `json_text`.
-
-    Raises:
-        BadValue: the file cannot be written.
-    """
+    """Write a document to a file, in UTF-8; see `json_text`."""
     return write_text(path, json_text(document, ascii_only=False, finite=finite) + "\n")
 
 
 def check_target(path: Path, taken: Iterable[Path], label: str = "", *, force: bool = True) -> None:
     """Refuse before anything is computed what could not be written, or would destroy something.
 
-    Args:
-        path: file to write; pipes and devices take what comes.
-        taken: files that are read, or written otherwise.
-        label: how it was named, for messages: "--csv stop.csv"; the path by default.
-        force: whether it may replace a file.
-
-    Raises:
-        BadValue: says what is wrong with it.
+    ``taken`` are files that are read, or written otherwise; ``label`` is how the path was named,
+    for messages: "--csv stop.csv". Pipes and devices take what comes.
     """
     label = label or str(path)
     if path.is_dir():
@@ -271,11 +244,7 @@ def _reason(error: Exception) -> str:
 
 
 def require_pyarrow(way_out: str) -> tuple[Any, Any]:
-    """The modules ``pyarrow`` and ``pyarrow.parquet``, which only Parquet files need.
-
-    Raises:
-        BadValue: it is not installed.
-    """
+    """The modules ``pyarrow`` and ``pyarrow.parquet``, which only Parquet files need."""
     try:
         return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:

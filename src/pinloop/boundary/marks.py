@@ -45,14 +45,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Range:
-    """A mark: the numbers that are allowed.
-
-    Args:
-        least: smallest one.
-        above: all are larger.
-        most: largest one.
-        below: all are smaller.
-    """
+    """A mark: the numbers that are allowed."""
 
     least: float | None = None
     above: float | None = None

@@ -33,11 +33,7 @@ _MIXERS = np.random.default_rng(0).integers(2**63, size=9, dtype=np.uint64) | np
 
 
 def read_mesh_file(path: str | Path) -> bytes:
-    """Return the content of a mesh file.
-
-    Raises:
-        LoadError: it is not there, is no regular file, cannot be read, or is too large.
-    """
+    """Return the content of a mesh file, which is a regular one; a `LoadError` says why not."""
     try:
         regular = stat.S_ISREG(Path(path).stat().st_mode)
     except (OSError, ValueError):
@@ -50,16 +46,9 @@ def read_mesh_file(path: str | Path) -> bytes:
 def read_mesh_parts(path: Path, *, exactly: bool = False) -> list[Any]:
     """Return the parts of a mesh file that have triangles, placed as the file says.
 
-    Args:
-        path: the file, in any format that trimesh reads.
-        exactly: leave vertices and triangles as they are. Otherwise equal vertices are merged, and
-            of triangles that are there several times one is left.
-
-    Returns:
-        A ``trimesh.Trimesh`` per part, in the unit of the file; their points are finite.
-
-    Raises:
-        BadValue: the file cannot be read, is too large, or holds no triangles.
+    Each is a ``trimesh.Trimesh`` in the unit of the file, whose points are finite. Equal vertices
+    are merged, and of triangles that are there several times one is left, unless it is to be read
+    ``exactly``. A `BadValue` says why the file cannot be read.
     """
     try:
         content = read_mesh_file(path)
@@ -93,9 +82,6 @@ def _mujoco_mesh(content: bytes) -> Any:
     """A mesh in MuJoCo's own binary form: four counts, and what they count, in 4 bytes each.
 
     These are vertices, normals, texture coordinates, and faces (three indices).
-
-    Raises:
-        ValueError: it is not of that form.
     """
     counts = np.frombuffer(content[:16], dtype="<i4").astype(np.int64)
     lengths = counts * (3, 3, 2, 3)
@@ -112,9 +98,6 @@ def _check_archive(content: bytes, path: Path) -> None:
     """Refuse compressed files that would not fit into memory once they are unpacked.
 
     What is unpacked is at most what the directory of an archive declares: `zipfile` stops there.
-
-    Raises:
-        LoadError: it is too large, or packed in a way that has no such bound.
     """
     if content.startswith((b"BZh", b"\x1f\x8b")):
         raise LoadError("is compressed as a whole; unpack it", source=str(path))

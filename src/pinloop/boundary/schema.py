@@ -59,9 +59,7 @@ class Key:
     """A key of a table.
 
     Args:
-        kind: what its value may be.
         default: what it is where it is not given; `MISSING` if it must be.
-        meaning: what it means, with its unit.
     """
 
     kind: Any
@@ -127,18 +125,12 @@ def _meaning(kind: Any) -> str:
 def read_data(
     kind: type[T], data: object, source: str, *, folder: Path | None = None, extra: bool = False
 ) -> T:
-    """Make a table of what a file holds.
+    """Make a table of what a file holds, by the dataclass of the table.
 
-    Args:
-        kind: its dataclass.
-        data: what `read_yaml` returned, or dicts and lists of the caller; NumPy arrays and numbers
-            are welcome.
-        source: file name or kind of input, for messages.
-        folder: what paths in the file are relative to; the working directory by default.
-        extra: whether keys of the document that nobody knows are passed over.
-
-    Raises:
-        LoadError: names the first key that does not fit, its value and what is expected.
+    The data are what `read_yaml` returned, or dicts and lists of the caller; NumPy arrays and
+    numbers are welcome. Paths in them are relative to ``folder``, the working directory by default,
+    and with ``extra`` keys of the document that nobody knows are passed over. A `LoadError` names
+    the ``source``, the first key that does not fit, its value and what is expected.
     """
     reader = _Reader(data, folder or Path(), extra)
     value: T = reader.read(kind, data, ())
@@ -165,15 +157,7 @@ class Document:
 
     @classmethod
     def open(cls, path: str | Path, kind: str) -> Document:
-        """Read a file.
-
-        Args:
-            path: the file.
-            kind: what it is, for messages: "study file".
-
-        Raises:
-            LoadError: it cannot be read, or is no YAML.
-        """
+        """Read a file; ``kind`` is what it is, for messages: "study file"."""
         return cls(Path(path), read_yaml(read_bytes(path, kind), str(path)))
 
     def read(self, kind: type[T]) -> T:

@@ -83,12 +83,9 @@ class Registry(Generic[T]):
     def find(self, name: str, defined_in: str | None = None) -> type[T] | None:
         """Return the class called ``name``, or None if there is none.
 
-        Args:
-            name: the name; case, and ``-`` or blanks for ``_``, do not matter.
-            defined_in: its `origin`, as a file says it.
-
-        Raises:
-            BadValue: there is none, and the file says what to import.
+        Case, and ``-`` or blanks for ``_``, do not matter. Where a file says that the class is
+        ``defined_in`` some module, as its `origin`, and it is not known, a `BadValue` says what to
+        import.
         """
         key = str(name).strip().lower().replace("-", "_").replace(" ", "_")
         if key in self._classes or defined_in is None:

@@ -180,11 +180,7 @@ class Element:
 
 
 def parse_xml(text: str | bytes, source: str) -> Element:
-    """Parse an XML document into its root element.
-
-    Raises:
-        LoadError: the document is not well-formed; says the line.
-    """
+    """Parse an XML document into its root element; a `LoadError` says the line that is wrong."""
     try:
         return _parse(text, source)
     except LoadError:
@@ -309,11 +305,8 @@ class Remarks:
     def add(self, element: Element, problem: str, advice: str = "") -> None:
         """Say something about an element.
 
-        Args:
-            element: what it is about.
-            problem: the rest of the sentence whose subject is the element; elements of one kind
-                with the same problem share a warning.
-            advice: what to do, said once at the end.
+        ``problem`` is the rest of the sentence whose subject is the element; elements of one kind
+        with the same problem share a warning. ``advice`` is what to do, said once at the end.
         """
         name = element.get("name") or element.line
         kind = (element.source, element.tag, problem)

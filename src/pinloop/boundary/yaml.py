@@ -34,21 +34,13 @@ _DEEPEST = 100
 
 
 class YamlMap(dict[Any, Any]):
-    """A mapping that knows the line of each key.
-
-    Attributes:
-        lines: line of the file per key, counted from 1.
-    """
+    """A mapping that knows the line of each key in the file, counted from 1."""
 
     lines: dict[Any, int]
 
 
 class YamlList(list[Any]):
-    """A list that knows the line of each item.
-
-    Attributes:
-        lines: line of the file per item, counted from 1.
-    """
+    """A list that knows the line of each item in the file, counted from 1."""
 
     lines: list[int]
 
@@ -56,15 +48,9 @@ class YamlList(list[Any]):
 def read_yaml(text: str | bytes, source: str) -> object:
     """Parse one YAML document of plain data (what `yaml.safe_load` accepts, no custom tags).
 
-    Args:
-        text: the document, bytes in UTF-8 or UTF-16; an empty one gives None.
-        source: file name or kind of input, for messages.
-
-    Returns:
-        Scalars, `YamlMap` and `YamlList`.
-
-    Raises:
-        LoadError: not YAML, a key given twice, a list inside itself, or too deep or large.
+    It gives scalars, `YamlMap` and `YamlList`; None for an empty document. Bytes are in UTF-8 or
+    UTF-16. A `LoadError` that names the ``source`` says that it is not YAML, has a key given twice
+    or a list inside itself, or is too deep or large.
     """
     if isinstance(text, bytes):
         text = _decoded(text, source)
@@ -231,12 +217,7 @@ def _line(event: Any) -> int:
 
 
 def line_of(data: object, path: Sequence[int | str]) -> int | None:
-    """Line of the deepest value on ``path`` that `read_yaml` has placed, or None.
-
-    Args:
-        data: what `read_yaml` returned.
-        path: keys and indices from the root.
-    """
+    """Line of the deepest value on a path of keys and indices that `read_yaml` placed, or None."""
     line: int | None = None
     here: Any = data
     for step in path:

@@ -85,11 +85,7 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line and return its exit code.
-
-    Args:
-        arguments: the words after the program's name.
-    """
+    """Run the command line by the words after the program's name, and return its exit code."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", PinloopWarning)

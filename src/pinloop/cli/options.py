@@ -40,11 +40,8 @@ def command(
 ) -> Callable[[Run], Run]:
     """Make a function a command; its docstring is the help.
 
-    Args:
-        app: the commands that it joins.
-        examples: lines that show how it is called, without ``pinloop``.
-        codes: exit codes but that of a mistake: ``0 done; 1 not closed``.
-        panel: group of commands on the first page.
+    ``examples`` show how it is called, without ``pinloop``; ``codes`` are the exit codes but that
+    of a mistake: ``0 done; 1 not closed``; ``panel`` is the group of commands on the first page.
     """
     lines = "\n".join(f"Example: pinloop {example}" for example in examples)
     described = sorted(
@@ -115,13 +112,7 @@ def check_targets(
 ) -> None:
     """Refuse before anything is computed what could not be written, or would destroy something.
 
-    Args:
-        inputs: files that are read.
-        force: whether files may be overwritten.
-        **targets: files to write by the name of their option; "-" is standard output.
-
-    Raises:
-        BadValue: says what is wrong with the first such file.
+    ``targets`` are files to write by the name of their option; "-" is standard output.
     """
     taken = [path for path in inputs if path is not None]
     for name, target in targets.items():
@@ -138,11 +129,7 @@ def give_result(
 ) -> None:
     """Print a result: as a table, or as JSON alone; or write the JSON and print the table.
 
-    Args:
-        as_json: value of ``--json``: None, "-", or a file.
-        document: makes what JSON has.
-        table: makes the table.
-        written: other files that were written.
+    ``as_json`` is the value of ``--json``: None, "-", or a file.
     """
     if as_json == "-":
         write(json_text(document()))
@@ -246,13 +233,9 @@ def text_option(text: str, metavar: str, *names: str, **more: Any) -> Any:
 
 
 def file_option(text: str, *names: str, metavar: str = "FILE", ends: tuple[str, ...] = ()) -> Any:
-    """An option whose value is a file.
+    """An option whose value is a file; it is called like its parameter by default.
 
-    Args:
-        text: what it is.
-        names: names of the option; that of the parameter by default.
-        metavar: what stands for the value.
-        ends: ends of the names of files that the shell offers; any by default, "/" for folders.
+    ``ends``: ends of the names of files that the shell offers; any by default, "/" for folders.
     """
     return text_option(text, metavar, *names, autocompletion=_files(*ends))
 

@@ -101,12 +101,10 @@ IGNORE = "; add --ignore-limits to let it pass them"
 
 
 def speeds(robot: Mechanism, words: Sequence[str]) -> tuple[float | None, dict[str, list[float]]]:
-    """Part of the speed limits for all joints, and rates of single joints.
+    """Part of the speed limits for all joints, and rates of single joints [rad/s, m/s].
 
-    ``50%`` is for all; ``elbow=0.5``, ``elbow=30deg/s`` or ``elbow=-50%`` for one.
-
-    Returns:
-        The part, None if only single joints are named; and the rates [rad/s, m/s].
+    ``50%`` is for all; ``elbow=0.5``, ``elbow=30deg/s`` or ``elbow=-50%`` for one. The part is None
+    if only single joints are named.
     """
     if not words:
         return 1.0, {}

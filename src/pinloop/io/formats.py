@@ -66,11 +66,7 @@ _FORMATS: Registry[RobotFormat] = Registry("robot format")
 
 
 def read_own_format(content: bytes, source: str, suffix: str) -> Description | None:
-    """Read a file in the format that recognises it; None if none does.
-
-    Raises:
-        LoadError: the file is wrong, or what reads it failed.
-    """
+    """Read a file in the format that recognises it; None if none does."""
     for cls in _FORMATS:
         try:
             robot_format = cls()

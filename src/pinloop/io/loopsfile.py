@@ -111,9 +111,6 @@ class LimitsEntry:
 
         Position limits have a value per coordinate, of which some pairs have more than degrees of
         freedom. Infinite limits are none.
-
-        Raises:
-            BadValue: another number of values.
         """
         dof = joint.pair.dof
         for key in ("velocity", "effort"):

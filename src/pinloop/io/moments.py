@@ -139,19 +139,15 @@ def mesh_moments(vertices: Array, faces: NDArray[np.int64], method: str) -> Mome
     """Moments of what triangles enclose, at density 1 (per area for "shell"), as MuJoCo has them.
 
     Every triangle spans a pyramid with an origin: the centre of the surface, to find the centre of
-    mass; then that one, to find mass and inertia. Of a closed surface with signed volumes both
-    give the same. Absolute volumes ("legacy") hang on the origin where the solid is not star-shaped
+    mass; then that one, to find mass and inertia. Of a closed surface with signed volumes both give
+    the same. Absolute volumes ("legacy") hang on the origin where the solid is not star-shaped
     about it, so that it takes these two passes to arrive at MuJoCo's numbers.
 
     The first moment of a simplex of volume V with corners c_i and the origin is V/4 s, s = sum c_i,
-    its second moment V/20 (sum c_i c_i' + s s'); of a triangle of area A they are A/3 s and
-    A/12 (sum c_i c_i' + s s').
-
-    Args:
-        vertices: corners [m], shape (n, 3).
-        faces: triangles, all counter-clockwise seen from the same side, shape (m, 3).
-        method: "exact" (signed pyramids, closed surface), "legacy" (their absolute volumes, which
-            overcounts what is not star-shaped), or "shell" (the surface alone).
+    its second moment V/20 (sum c_i c_i' + s s'); of a triangle of area A they are A/3 s and A/12
+    (sum c_i c_i' + s s'). Faces are all counter-clockwise seen from the same side. The method is
+    "exact" (signed pyramids, closed surface), "legacy" (their absolute volumes, which overcounts
+    what is not star-shaped), or "shell" (the surface alone).
     """
     corners = vertices[faces]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]) / 2

@@ -51,18 +51,10 @@ _SHIFTED = """\
 
 
 def save(description: Description, path: str | Path) -> Path:
-    """Write ``<path>.urdf`` and, beside it, ``<path>.loops.yaml``.
+    """Write ``<path>.urdf`` and, beside it, ``<path>.loops.yaml``; return the path of the URDF.
 
-    Args:
-        description: the robot.
-        path: file to write, with or without ``.urdf``; its folder must exist.
-
-    Returns:
-        Path of the URDF.
-
-    Raises:
-        BadValue: the robot has a name that XML cannot hold, or the files cannot be written.
-        LoadError: the joints do not hang together, so that there is no tree to write.
+    A `BadValue` if the robot has a name that XML cannot hold, or the files cannot be written; a
+    `LoadError` if its joints do not hang together, so that there is no tree to write.
     """
     urdf = as_target(path)
     if urdf.suffix.lower() != ".urdf":
@@ -89,15 +81,8 @@ def write_urdf(description: Description, folder: Path | None = None) -> str:
     """Return the URDF of the bodies, tree joints, named frames and shapes of a robot.
 
     Which joints are in the tree is chosen as for simulation. A joint that the tree runs through
-    against its direction is written the other way round; the loops file turns it back.
-
-    Args:
-        description: the robot.
-        folder: meshes in it are named relative to it; all others by their absolute path.
-
-    Raises:
-        BadValue: a name that XML cannot hold.
-        LoadError: the joints do not hang together.
+    against its direction is written the other way round; the loops file turns it back. Meshes in
+    ``folder`` are named relative to it; all others by their absolute path.
     """
     groups = (description.bodies, description.joints, description.frames, description.geometry)
     for name in (description.name, *(item.name for group in groups for item in group)):

@@ -41,11 +41,7 @@ from .quantities import axes_rotation, square_axes
 
 
 def physical_inertia(rows: Rows) -> None:
-    """Check rows of an inertia tensor; one with a single moment is for motion in a plane.
-
-    Raises:
-        ValueError: no body has such a tensor.
-    """
+    """Check rows of an inertia tensor; one with a single moment is for motion in a plane."""
     tensor = np.array(rows)
     size = float(np.abs(tensor).max())
     if np.abs(tensor - tensor.T).max() > TENSOR_DIGITS * size:

@@ -119,9 +119,7 @@ class Joint:
 def coordinate_count(joint: Joint, orientation: int = 1) -> int:
     """Length of a tree joint's part of the configuration.
 
-    Args:
-        joint: the joint.
-        orientation: -1 if the tree walks the joint against its direction.
+    ``orientation`` is -1 if the tree walks the joint against its direction.
     """
     tree_joint = joint.pair.tree_joints.get(joint.coordinates)
     if tree_joint is None or joint.pair.dof == 0:

@@ -164,10 +164,7 @@ class LoopJoint:
     """A joint that closes a loop.
 
     Args:
-        name: name of the joint.
         pair: what it leaves free, between frame A on ``body_a`` and frame B on ``body_b``.
-        body_a: body that carries A.
-        body_b: body that carries B.
         frame_a: index of A among the frames of the model (named ``<name>/A``).
         frame_b: index of B among the frames of the model (named ``<name>/B``).
         loop: root body and chains of the loop.
@@ -303,7 +300,6 @@ class JointCoordinates:
     """Where a tree joint stands in q and v.
 
     Args:
-        name: name of the joint.
         index: index of the joint in the `pin.Model`.
         q: its part of a configuration.
         v: its part of a velocity.

@@ -39,8 +39,6 @@ class LoopSummary:
     """One loop joint in a diagnosis.
 
     Args:
-        name: name of the loop joint.
-        pair: name of its pair.
         bodies: the two bodies that it joins.
         root: root body of the loop.
         joints: tree joints on the loop that move.
@@ -365,9 +363,7 @@ def _locks(robot: Mechanism, constraints: Constraints, q: Array) -> Array:
 def _idle(robot: Mechanism, rows: list[Array]) -> tuple[tuple[str, ...], int]:
     """Joints that neither the loops nor the held actuated joints determine, where they are least.
 
-    Args:
-        robot: the mechanism.
-        rows: per configuration the constraint rows and those that hold actuated loop joints.
+    ``rows``: per configuration the constraint rows and those that hold actuated loop joints.
     """
     held = velocity_mask(robot, tuple(frozenset(robot.actuated).intersection(robot.joints)))
     best = max(rows, key=lambda stacked: jacobian_rank(stacked[:, ~held]))

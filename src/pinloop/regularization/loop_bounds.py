@@ -39,10 +39,8 @@ class Edge:
     """A joint between two rigid groups in the network.
 
     Args:
-        name: name of the joint.
         ends: the two groups, as joint indices of the model.
         algebra: bound on its relative motion, number among the interned algebras.
-        dof: its degrees of freedom.
     """
 
     name: str
@@ -56,11 +54,9 @@ class Bound:
     """What one loop may do.
 
     Args:
-        edge: the cut joint.
         twists: twists of B relative to A that must be told apart, in the world; seen from B, or
             from A if ``over``.
         tied: relative motion of the two groups that the chains and earlier loops leave.
-        rows: rows that are needed.
         over: whether fewer rows are needed if the joint is turned over, A for B.
     """
 
@@ -79,17 +75,12 @@ class Reference:
 
     Args:
         edges: all joints that move, those of the tree and those that are cut, by name.
-        cuts: the joints that are cut.
         loops: tree joints that move in the loop of each cut joint.
-        clusters: loops that share joints.
-        algebras: the interned algebras.
         centre: origin [m], shape (3,).
         length: characteristic length [m].
         placements: frames A and B of each cut joint in the world.
-        pairs: pair of each cut joint.
         order: place of each joint in the description.
         coupled: joints of couplings.
-        couplings: number of couplings.
     """
 
     edges: dict[str, Edge]
@@ -361,7 +352,6 @@ class MotionNetwork:
     near each other, so that it takes time and memory linear in the linkage.
 
     Args:
-        algebras: where algebras are interned.
         whole: an algebra that holds every relative motion, se(3) by default.
     """
 

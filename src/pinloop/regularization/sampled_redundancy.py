@@ -38,13 +38,7 @@ _BETTER = 2.0
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Rows of a cluster of loops and couplings.
-
-    Args:
-        names: its loops and couplings.
-        rows: places of its rows.
-        columns: velocity coordinates of its joints.
-    """
+    """Rows of a cluster of loops and couplings, and the velocity coordinates of its joints."""
 
     names: tuple[str, ...]
     rows: Places
@@ -52,11 +46,7 @@ class _Block:
 
 
 class RowChooser:
-    """Chooses among the rows that motion groups leave those that contain all of them.
-
-    Args:
-        robot: a regularized mechanism.
-    """
+    """Chooses among the rows of a regularized robot, before sampling, those that contain all."""
 
     def __init__(self, robot: Mechanism) -> None:
         self.robot = with_all_rows(robot)
@@ -80,12 +70,7 @@ class RowChooser:
         return self._problem.jacobian(q)
 
     def renewed(self, held: Places, q: Array) -> Places:
-        """The held rows, or others of each cluster where these have degenerated.
-
-        Args:
-            held: places of the held rows, of each cluster as many as its rank.
-            q: an assembled configuration, shape (nq,).
-        """
+        """The held rows, of each cluster as many as its rank, or others where these degenerated."""
         J = self.jacobian(q)
         known = set(held)
         return tuple(
@@ -117,14 +102,9 @@ def renew_rows(robot: Mechanism, q: Array) -> Mechanism:
 
 
 def with_rows(robot: Mechanism, places: Iterable[int]) -> Mechanism:
-    """The robot with certain ones of the rows that motion groups leave.
+    """The regularized robot with certain ones of the rows that motion groups leave.
 
-    Args:
-        robot: a regularized mechanism.
-        places: places of the rows among all of them: loops in the order of the robot, couplings.
-
-    Raises:
-        BadValue: there are no such rows.
+    Their places are counted over all of them: loops in the order of the robot, then couplings.
     """
     report, held = robot.regularization, frozenset(places)
     if report is None:
@@ -167,14 +147,8 @@ def drop_sampled(robot: Mechanism, q: Array, samples: int, seed: int) -> Mechani
     """Hold as few rows of a regularized robot as their rank on the branch of ``q``.
 
     Of each cluster of loops the rows are taken that are best over all samples. Where a cluster does
-    not move, or the check at fresh configurations fails, it keeps all its rows, and the report
-    says so.
-
-    Args:
-        robot: a regularized mechanism.
-        q: an assembled configuration, shape (nq,).
-        samples: number of configurations to sample, and of fresh ones to check.
-        seed: seed of the random motions.
+    not move, or the check at as many fresh configurations fails, it keeps all its rows, and the
+    report says so.
     """
     report = robot.regularization
     assert report is not None
@@ -277,19 +251,11 @@ def _part(J: Array, rows: Places, block: _Block) -> Array:
 def _failures(
     chooser: RowChooser, held: Places, start: tuple[Array, int], rng: np.random.Generator
 ) -> tuple[dict[int, str], float]:
-    """Clusters whose held rows do not do, and why, at fresh configurations.
+    """Clusters whose held rows do not do, and why, at fresh configurations; the largest residual.
 
-    The robot moves on at random, its loops closed by the held rows alone, which are chosen again
-    where they have degenerated, as along a run.
-
-    Args:
-        chooser: the rows.
-        held: places of the held rows.
-        start: a configuration on the branch, and the number of fresh ones.
-        rng: source of the motions.
-
-    Returns:
-        By number of the cluster what is wrong with it; the largest residual of all rows.
+    The robot moves on at random from ``start``, a configuration on the branch and the number of
+    fresh ones, its loops closed by the held rows alone, which are chosen again where they have
+    degenerated, as along a run.
     """
     robot, (place, samples), worst = chooser.robot, start, 0.0
     whole = Problem.closure(robot)

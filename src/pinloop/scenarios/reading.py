@@ -74,13 +74,9 @@ class PlannedRun:
     """A run that a scenario file describes.
 
     Args:
-        scenario: what the file says.
-        source: the file.
-        robot: the mechanism.
         q: assembled configuration at the start, shape (nq,).
         v: velocity at the start that all loops allow, shape (nv,).
         arguments: all else that `simulate` takes.
-        outputs: files to write.
         every: interval of the states in files of states [s]; every step if None.
     """
 
@@ -110,13 +106,9 @@ class PlannedRun:
         return simulate(self.robot, self.q, self.v, **self.arguments, progress=progress)
 
     def write(self, run: Trajectory) -> tuple[Path, ...]:
-        """Write the files that the scenario asks for.
+        """Write the files that the scenario asks for, of a run or a part of it.
 
-        Args:
-            run: the run, or a part of it.
-
-        Raises:
-            BadValue: some cannot be written; the others are.
+        If some cannot be written, which is a `BadValue`, the others are.
         """
         written, problems = tried_outputs(run, self.outputs, self.every)
         if problems:
@@ -179,14 +171,7 @@ class BoundScenario:
         return self.document.at(*place)
 
     def value(self, joint: str, quantity: Quantity, *place: Key, rate: bool = False) -> float:
-        """A coordinate or rate of a joint [rad, m; per s].
-
-        Args:
-            joint: name of the joint.
-            quantity: a number, or a text with a unit that the joint has to fit.
-            place: where it is in the file.
-            rate: whether it is a rate.
-        """
+        """A coordinate or rate of a joint [rad, m; per s], from a number or a text with a unit."""
         with self.at(*place):
             units = accepted_units(self.robot, joint, rate=rate)
             value = in_units(quantity, units) if isinstance(quantity, str) else quantity
@@ -309,11 +294,7 @@ def _outputs(file: Scenario, scenario: BoundScenario, force: bool) -> tuple[Outp
 
 
 def forces_of(entry: ForcesEntry, scenario: BoundScenario) -> list[Force]:
-    """The forces that an entry describes.
-
-    Raises:
-        LoadError: the robot does not have what they act on.
-    """
+    """The forces that an entry describes."""
     forces: list[Force] = []
     for kind in ("pd", "torque", "joint_spring"):
         for joint, item in getattr(entry, kind).items():
@@ -376,11 +357,7 @@ def _place(name: str, point: tuple[float, float, float]) -> Place:
 def events_of(
     entries: tuple[EventEntry, ...], scenario: BoundScenario, until: float
 ) -> list[Event | JointLimits]:
-    """The events that entries describe, in their order.
-
-    Raises:
-        LoadError: the robot does not have what they name, or they are outside the run.
-    """
+    """The events that entries describe, in their order."""
     system = ModalSystem(scenario.robot, regularization=False)
     events: list[Event | JointLimits] = []
     for k, entry in enumerate(entries):

@@ -333,11 +333,7 @@ class Output:
 
 
 def output_of(path: Path) -> Output:
-    """A file, by the end of its name.
-
-    Raises:
-        BadValue: no file of a run is called so.
-    """
+    """A file, by the end of its name; a `BadValue` if no file of a run is called so."""
     kind = KINDS.get(path.suffix.lower())
     if kind is None:
         raise BadValue(f"'{path}' ends in none of {', '.join(KINDS)}, which say what it holds")
@@ -345,11 +341,7 @@ def output_of(path: Path) -> Output:
 
 
 def check_output(output: Output, taken: Iterable[Path]) -> None:
-    """Refuse what could not be written, or would destroy something.
-
-    Raises:
-        BadValue: says what is wrong with it.
-    """
+    """Refuse what could not be written, or would destroy something, by a `BadValue`."""
     path, kind = output.path, output.kind
     if kind in ("npz", "plot") and KINDS.get(path.suffix.lower()) != kind:
         ends = " or ".join(end for end, name in KINDS.items() if name == kind)
@@ -363,8 +355,7 @@ def check_output(output: Output, taken: Iterable[Path]) -> None:
 def check_named(output: Output, folder: Path) -> None:
     """Refuse a file that a scenario names, but which it has no business to write.
 
-    Raises:
-        BadValue: it lies outside the folder, or pinloop did not write what is there.
+    It lies outside the folder, or pinloop did not write what is there.
     """
     path = Path(os.path.realpath(output.path))
     way_out = "add --force (force=True in Python), or name another file"
@@ -379,11 +370,8 @@ def tried_outputs(
 ) -> tuple[list[Path], list[str]]:
     """Write as many files of a run as can be, the summary last; say what is wrong with the others.
 
-    Args:
-        run: the run, with all its steps, or a part of it.
-        outputs: files to write.
-        every: interval of the states in files of states [s]; every step if None.
-        failure: why the run could not go on; empty if it could.
+    ``every``: interval of the states in files of states [s]; every step if None. ``failure``: why
+    the run could not go on; empty if it could.
     """
     states = run if every is None else sampled(run, every)
     written: list[Path] = []

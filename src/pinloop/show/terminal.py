@@ -37,14 +37,9 @@ class ReaderGone(Exception):  # noqa: N818 - says what happened
 def write(text: str, *, error: bool = False, rendered: bool = False) -> None:
     """Print a text at once. Whatever else is printed goes through here.
 
-    Args:
-        text: what to print, in one line or several.
-        error: whether it goes to standard error.
-        rendered: whether it comes from rich, with colours; else a terminal obeys nothing in it.
-
-    Raises:
-        ReaderGone: nobody reads any more.
-        PinloopError: it cannot be written for another reason, such as a full disk.
+    A terminal obeys nothing in the text but what is ``rendered`` by rich. A `ReaderGone` if nobody
+    reads any more, a `PinloopError` if it cannot be written for another reason, such as a full
+    disk.
     """
     stream = sys.stderr if error else sys.stdout
     if stream is None:

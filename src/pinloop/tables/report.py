@@ -172,11 +172,7 @@ Section: TypeAlias = Callable[[Any], Block]
 
 
 def section_blocks(result: object, sections: Iterable[Section]) -> tuple[Block, ...]:
-    """What sections of one's own say of a result.
-
-    Raises:
-        BadValue: a section fails, or returns no block.
-    """
+    """What sections of one's own say of a result."""
     blocks: list[Block] = []
     for section in sections:
         name = getattr(section, "__name__", repr(section))

@@ -41,14 +41,9 @@ _MARGINS = (2.0, 6.0)
 def with_exact_geometry(robot: Mechanism, tolerance: float) -> Mechanism:
     """Return the robot with the special geometry that its loops have but for rounding.
 
-    Args:
-        robot: the mechanism.
-        tolerance: largest turn [rad] or shift [lengths of the robot] of a joint frame; 0 leaves
-            everything as it is.
-
-    Returns:
-        The robot itself if its loops are closed and free to move, or if they are off by more; with
-        a warning if some can be closed, but not move.
+    It is the robot itself if its loops are closed and free to move, or if they are off by more than
+    the tolerance: the largest turn [rad] or shift [lengths of the robot] of a joint frame, 0 to
+    leave everything as it is. If some loops can be closed, but not move, it has a warning.
     """
     if tolerance <= 0 or not robot.loops:
         return robot
@@ -77,13 +72,7 @@ def describe_rigid(robot: Mechanism, loops: Sequence[str]) -> str:
 def fitted(robot: Mechanism, tolerance: float) -> Mechanism:
     """Return the robot with its joint frames moved by the least that closes its loops.
 
-    Args:
-        robot: the mechanism.
-        tolerance: largest turn [rad] or shift [lengths of the robot] of a joint frame.
-
-    Raises:
-        BadValue: the tolerance is no small number.
-        LoopNotClosed: no change of the frames within the tolerance closes the loops.
+    If no change within the tolerance does, it is a `LoopNotClosed`; see `Mechanism.fitted`.
     """
     if not 0 < tolerance < 1:
         raise BadValue(f"tolerance is {tolerance!r}; it must be a number between 0 and 1")

@@ -263,18 +263,9 @@ def walk(
 ) -> list[Place] | None:
     """Configurations along the motion that the loops have if their rows have the given rank.
 
-    Each is a random motion away from the one before, always the same ones.
-
-    Args:
-        cluster: the loops.
-        q: a configuration at which they are nearly closed, shape (nq,).
-        rank: rank that the rows would have without rounding.
-        allowed: what they may be left open by.
-        count: number of configurations, if the loops move at all.
-
-    Returns:
-        The configurations; None if the loops open by more than is allowed wherever they go, so
-        that the rank is not theirs.
+    Each is a random motion away from the one before, always the same ones; the first is closed from
+    ``q``. There are ``count`` if the loops move at all, and None if they open by more than is
+    ``allowed`` wherever they go, so that the rank is not theirs.
     """
     rng, wanted = np.random.default_rng(0), 1 if rank == cluster.robot.nv else count
     heading, reach, places = np.zeros(cluster.robot.nv), _REACH, list[Place]()
@@ -300,11 +291,7 @@ def walk(
 
 
 def close(cluster: LoopCluster, q: Array, rank: int) -> Place | None:
-    """Close the loops by ``rank`` coordinates, those in which they resist most.
-
-    Returns:
-        Where they are least open; None if nothing was found from here.
-    """
+    """Close the loops by ``rank`` coordinates, those in which they resist most; None if in vain."""
     error = float(np.linalg.norm(cluster.residual(q)))
     _, pivots = scipy.linalg.qr(cluster.jacobian(q), mode="r", pivoting=True)
     dependent = np.sort(pivots[:rank]).astype(np.intp)
@@ -352,15 +339,8 @@ def fit_frames(
 ) -> Fit | None:
     """Move the frames of a cluster by as little as closes its loops at all places.
 
-    Args:
-        cluster: the loops.
-        places: where they are nearly closed.
-        limit: the largest change worth looking for.
-        rules: what axes on the links are to obey besides.
-        home: a configuration that is to be closed as it is, shape (nq,), if any.
-
-    Returns:
-        The fit; None if it would have to be larger, or if there is none.
+    The axes on its links are to obey rules besides, and a configuration ``home``, if any, is to be
+    closed as it is. None if the change would be larger than the limit, or if there is none.
     """
     shift, here, threshold = np.zeros(6 * len(cluster.frames)), cluster, 0.0
     at = [place.q for place in places]

@@ -42,7 +42,6 @@ class Axis:
 
     Args:
         link: index of the link among the joints of the model.
-        frame: the joint frame.
         direction: the axis, a unit vector; zero for a centre.
         is_placed: whether it has a place, not only a direction.
     """
@@ -63,8 +62,6 @@ class Rule:
     """A measure of two axes on a link that is to be zero, or the same as that of two others.
 
     Args:
-        kind: what is measured.
-        first: the axes.
         second: the axes whose measure is to be the same; None for zero.
     """
 
@@ -102,10 +99,7 @@ def axes_by_link(robot: Mechanism, ends: Sequence[End]) -> dict[int, dict[End, A
 def alignments_of(robot: Mechanism, ends: Sequence[End], limit: float) -> list[Rule]:
     """Which axes on the same link are parallel or meet, but for a little.
 
-    Args:
-        robot: the mechanism.
-        ends: joint frames to look at.
-        limit: largest angle [rad] between parallel axes, and gap [lengths] between those that meet.
+    ``limit``: largest angle [rad] between parallel axes, and gap [lengths] between those that meet.
     """
     rules: list[Rule] = []
     for axes in axes_by_link(robot, ends).values():
@@ -162,13 +156,8 @@ def equations(
 ) -> tuple[list[tuple[int, int, Array]], Array]:
     """What is missing for the rules, and its derivative by shifts of the joint frames.
 
-    Args:
-        robot: the mechanism.
-        rules: what to obey.
-        movable: joint frames that may be moved, each ``X`` to ``X exp(delta)``.
-
-    Returns:
-        Blocks of the derivative, of shape (equations, 6 movable), and the values.
+    The derivative is in blocks, of shape (equations, 6 movable): frames that are ``movable`` are
+    moved from ``X`` to ``X exp(delta)``.
     """
     joints = {joint.name: joint for joint in robot.description.joints}
     ends = {end for rule in rules for end in rule.ends}

@@ -31,7 +31,6 @@ class Tree:
     """Everything below `<worldbody>`, in file order.
 
     Args:
-        document: the model; takes the warnings.
         whole: the tree that this one is to become a part of: no name may be in both.
 
     Attributes:

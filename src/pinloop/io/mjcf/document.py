@@ -138,10 +138,8 @@ class Document:
     def filled(self, element: Element, kind: str, childclass: str) -> Element:
         """Return the element with the attributes of its default class filled in.
 
-        Args:
-            element: the element as it is in the file.
-            kind: the kind of default it takes ("joint", "geom", "equality", "actuator", ...).
-            childclass: the default class of the enclosing bodies; "" for the top one.
+        ``kind`` is the kind of default it takes ("joint", "geom", "equality", "actuator", ...), and
+        ``childclass`` the default class of the enclosing bodies; "" for the top one.
         """
         name = element.get("class") or childclass
         if name not in self._defaults:

@@ -42,10 +42,6 @@ def read_mjcf(root: Element, *, resolve: Resolver) -> Description:
 
     Hinges and slides have the coordinate of MuJoCo's `qpos`, which is `ref` in the pose of the
     file; ball and free joints count from that pose. Gravity is (0, 0, -9.81) by default.
-
-    Args:
-        root: the parsed `<mujoco>` element.
-        resolve: gives the path of a mesh or included file, or None if it does not exist.
     """
     document = Document(root, resolve)
     expand_copies(document)
@@ -298,14 +294,8 @@ def attach_models(
 ) -> list[Document]:
     """Graft the models that a model attaches, and those that they attach, on its tree.
 
-    Args:
-        document: the model.
-        tree: its tree, to which those of the attached models are added.
-        outer: how names in the model are changed already.
-        chain: files that attach each other down to the model.
-
-    Returns:
-        The attached models, which use the names of the tree.
+    ``outer`` is how names in the model are changed already, and ``chain`` has the files that attach
+    each other down to it. What it gives are the attached models, which use the names of the tree.
     """
     documents = []
     for element, body, frame in tree.attachments:

@@ -46,12 +46,8 @@ def read_sdf(root: Element, *, resolve: Resolver, model: str | None = None) -> D
 
     A model that no joint ties to the world floats on a free joint "root_joint", or is welded there
     by a fixed one if it is `<static>`. Gravity is the world's, (0, 0, -9.8) by default (SDF's own).
-    Sensors, lights and plugins are passed over without a warning.
-
-    Args:
-        root: the parsed `<sdf>` or `<model>` element.
-        resolve: gives the path of a mesh or included file, or None if it does not exist.
-        model: name of the model, if there are several that may be the robot.
+    Sensors, lights and plugins are passed over without a warning. ``model`` names the one to be
+    read, if there are several that may be the robot.
     """
     remarks = Remarks()
     source = Source(version_of(root), resolve)

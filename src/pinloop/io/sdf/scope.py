@@ -142,13 +142,10 @@ class Frame:
     """Something with a pose that other poses can refer to.
 
     Args:
-        kind: what it is.
         name: its full name, with the names of nested models before it.
-        element: the element.
         scope: the scope in which its own pose looks up names.
         inside: for a model, the scope of its contents.
         pose: placement in the world in the initial pose, once it is known.
-        busy: the placement is being computed.
     """
 
     kind: Kind
@@ -164,10 +161,8 @@ class Scope:
     """The names in a model, or in the world around it.
 
     Args:
-        element: the `<model>`, or `<world>`.
         outer: the scope around it, None for the world.
         source: file and version it comes from.
-        remarks: takes what is not read.
         prefix: what comes before the names in it, "" for the world and the robot itself.
     """
 

@@ -41,10 +41,7 @@ class Assumption:
 
     Args:
         joint: name of the joint; empty for the chain.
-        parameter: name of the parameter.
         value: its value; None where the parameter says that there is none.
-        unit: unit of the value; empty if it has none.
-        source: where it comes from.
         given: whether somebody gave it; if not, it is the default.
     """
 

@@ -127,11 +127,7 @@ def parameter_table(parameters: Mapping[str, Parameter] = JOINT_PARAMETERS) -> s
 
 
 def read_brakes(path: str | Path) -> Brakes:
-    """Read a brake file.
-
-    Raises:
-        LoadError: names file, line and key.
-    """
+    """Read a brake file; a `LoadError` names file, line and key."""
     source = str(path)
     data = read_yaml(read_bytes(path, "brake file"), source)
     file = read_data(BrakeFile, data, source)
@@ -188,11 +184,7 @@ _COLUMN = 46
 
 
 def write_brakes(path: str | Path, brakes: Brakes) -> Path:
-    """Write a brake file that a person can edit; `read_brakes` reads the same back.
-
-    Raises:
-        BadValue: it cannot be written, or there are no brakes.
-    """
+    """Write a brake file that a person can edit; `read_brakes` reads the same back."""
     if not brakes.joints:
         raise BadValue("there are no brakes to be written; give at least one joint a brake")
     return write_text(path, brakes_text(brakes))

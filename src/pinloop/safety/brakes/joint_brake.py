@@ -63,9 +63,6 @@ class Parameter:
         otherwise: what None means; empty if it must be a number.
         kinds: kinds of brakes that it has an effect with.
         meaning: what it is; this and the rest is known from the field.
-        default: its value where it is not given.
-        words: the words that it may be, if it is no number.
-        limits: the numbers that it may be.
     """
 
     unit: str = ""
@@ -89,11 +86,7 @@ class Parameter:
         return " or ".join(self.words) or str(self.limits)
 
     def checked(self, value: object, of: str, name: str) -> Value:
-        """``value`` as a float, a text or None.
-
-        Raises:
-            BadValue: it is none of them, or out of range.
-        """
+        """``value`` as a float, a text or None; a `BadValue` if it is none, or out of range."""
         plain = _plain(value)
         if plain is None and value is None and self.otherwise:
             return None
@@ -293,12 +286,9 @@ CHAIN_PARAMETERS = _parameters_of(Chain)
 
 
 def first_problem(values: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What two parameters of a joint contradict each other in.
+    """What two parameters of a joint contradict each other in: the one to blame and a sentence.
 
     ``values``: parameters of a joint that are each in range; those left out have their default.
-
-    Returns:
-        The parameter to blame and a sentence, or None if nothing is wrong.
     """
     full = {name: parameter.default for name, parameter in JOINT_PARAMETERS.items()} | dict(values)
     static, dynamic = full["static_torque"], full["dynamic_torque"]

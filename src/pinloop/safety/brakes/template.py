@@ -37,12 +37,7 @@ singular pose torques grow without bound and say nothing of the brake that was c
 
 
 def guess(robot: Mechanism) -> tuple[dict[str, JointBrake], Chain]:
-    """Guess brakes of all actuated joints with one degree of freedom, and the chain.
-
-    Raises:
-        BadValue: there is no such joint.
-        LoopNotClosed: the robot cannot be assembled.
-    """
+    """Guess brakes of all actuated joints with one degree of freedom, and the chain."""
     names = _with_drive(robot)
     gravity, inertia = worst_loads(robot, names)
     joints = {

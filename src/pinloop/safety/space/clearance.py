@@ -368,10 +368,7 @@ def find_minimum(
     Between two samples ``f`` is at least ``(f(a) + f(b) - (b - a)) / 2``, and could be so small
     only at one place, which is where it is sampled next; the lowest such place comes first.
     ``tolerance``: how far the value found may lie above the least one; ``enough``: what lies above
-    this is of no interest, nor is how far.
-
-    Returns:
-        What was found; no better than `TOUCH` if it is below that.
+    this is of no interest, nor is how far, nor is it below `TOUCH`.
     """
     ends = [(x, f(x)) for x in dict.fromkeys((0.0, length))]
     at, value = min(ends, key=lambda sample: sample[1])

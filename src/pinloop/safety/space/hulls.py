@@ -44,10 +44,7 @@ class Hull:
 
 
 def build_hull(points: Array) -> Hull:
-    """Convex hull of points; what is flat is made two micrometres thick.
-
-    ``points``: the points [m], shape (n, 3).
-    """
+    """Convex hull of points [m], shape (n, 3); what is flat is made two micrometres thick."""
     try:
         hull = scipy.spatial.ConvexHull(points)
     except scipy.spatial.QhullError:
@@ -63,17 +60,15 @@ def build_hull(points: Array) -> Hull:
 
 
 def inflate_hull(points: Array, room: float, slight: float) -> tuple[Hull, float]:
-    """Polyhedron that holds every point no farther than ``room`` from the hull of ``points``.
+    """Polyhedron that holds every point no farther than ``room`` [m] from the hull of points.
 
-    A convex set that holds a ball of radius ``r`` about ``c``, stretched from ``c`` by
-    ``1 + room / r``, holds its sum with a ball of radius ``room``: ``K + (room / r) (K - c)`` is
-    the stretched set, and ``K - c`` holds the ball. That adds no corner, but the farthest corner
-    moves by ``room R / r``. Where that is neither slight nor little, every corner becomes a cube
-    instead, whose corners stand out by ``sqrt(3) room``. ``points``: the points [m], shape (n, 3);
-    ``room``: distance [m]; ``slight``: how far the polyhedron may stand out in any case [m].
+    A convex set that holds a ball of radius ``r`` about ``c``, stretched from ``c`` by ``1 +
+    room/r``, holds its sum with a ball of radius ``room``: ``K + (room/r) (K - c)`` is the
+    stretched set, and ``K - c`` holds the ball. That adds no corner, but the farthest corner moves
+    by ``room R/r``. Where that is neither ``slight`` [m] nor little, every corner becomes a cube
+    instead, whose corners stand out by ``sqrt(3) room``.
 
-    Returns:
-        The polyhedron, and how far it stands out of the hull of the points at most [m].
+    Returned with how far it stands out of the hull of the points at most [m].
     """
     hull = build_hull(points)
     centre = hull.vertices.mean(axis=0)
@@ -89,10 +84,7 @@ def inflate_hull(points: Array, room: float, slight: float) -> tuple[Hull, float
 
 
 def hull_contains(hull: Hull, points: Array) -> NDArray[np.bool_]:
-    """Which points lie in a hull.
-
-    ``points``: the points [m], shape (n, 3).
-    """
+    """Which of some points [m], shape (n, 3), lie in a hull."""
     low, high = hull.vertices.min(axis=0), hull.vertices.max(axis=0)
     within: NDArray[np.bool_] = np.all((points >= low) & (points <= high), axis=1)
     near = points[within]
@@ -104,12 +96,9 @@ def hull_contains(hull: Hull, points: Array) -> NDArray[np.bool_]:
 
 
 def enclose_ball(radius: float, excess: float) -> tuple[Array, float]:
-    """Corners of a polyhedron that holds a ball about the origin.
+    """Corners (n, 3) of a polyhedron that holds a ball about the origin [m].
 
-    ``radius``: radius of the ball [m]; ``excess``: how far the corners may stand out [m].
-
-    Returns:
-        The corners [m], shape (n, 3), and how far they stand out.
+    They stand out by ``excess`` at most, where that can be; returned with how far they do.
     """
     count = 12
     while count < 600:
@@ -133,13 +122,9 @@ def _unit_ball(count: int) -> tuple[Array, float]:
 
 
 def enclose_cylinder(radius: float, length: float, excess: float) -> tuple[Array, float]:
-    """Corners of a prism about z that holds a cylinder about the origin.
+    """Corners (2 n, 3) of a prism about z that holds a cylinder about the origin [m].
 
-    ``radius``: radius of the cylinder [m]; ``length``: its full length along z [m]; ``excess``: how
-    far the corners may stand out [m].
-
-    Returns:
-        The corners [m], shape (2 n, 3), and how far they stand out.
+    They stand out by ``excess`` at most, where that can be; returned with how far they do.
     """
     half_side = np.arccos(radius / (radius + max(excess, 1e-3 * radius)))
     count = max(4, int(np.ceil(np.pi / half_side)))
@@ -154,14 +139,11 @@ def enclose_cylinder(radius: float, length: float, excess: float) -> tuple[Array
 
 
 def simplify_hull(hull: Hull, excess: float) -> Array:
-    """Corners of a polyhedron with fewer faces that holds a hull.
+    """Corners (n, 3) of a polyhedron with fewer faces that holds a hull [m].
 
     It is cut out of the hull's box by some of the hull's own planes: again and again by the plane
     beyond which a corner stands out most, until none stands out of any plane by more than
-    ``excess``. ``excess``: how far a corner may stand out of the planes [m].
-
-    Returns:
-        The corners [m], shape (n, 3); those of the hull itself where there is nothing to gain.
+    ``excess``. Where nothing is gained, the corners are those of the hull.
     """
     low, high = hull.vertices.min(axis=0), hull.vertices.max(axis=0)
     planes = np.column_stack([np.vstack([np.eye(3), -np.eye(3)]), np.concatenate([-high, low])])

@@ -100,10 +100,7 @@ def _steps(run: Trajectory, number: NDArray[np.int64]) -> tuple[Step, ...]:
 
 
 def integrate_each(robot: Mechanism, q: Array, psi: Array) -> Array:
-    """Configurations ``q (+) psi``, with unit quaternions.
-
-    ``q``: configurations, shape (k, nq); ``psi``: shape (k, nv).
-    """
+    """Configurations ``q (+) psi``, shape (k, nq), with unit quaternions."""
     if robot.nq == robot.nv:
         return q + psi
     model = robot.model
@@ -113,10 +110,7 @@ def integrate_each(robot: Mechanism, q: Array, psi: Array) -> Array:
 
 
 def difference_each(robot: Mechanism, q: Array, other: Array) -> Array:
-    """Tangent vectors from configurations to others, ``q (+) psi = other``, shape (k, nv).
-
-    ``q``: configurations, shape (k, nq); ``other``: the others, shape (k, nq).
-    """
+    """Tangent vectors from configurations to others, ``q (+) psi = other``, shape (k, nv)."""
     if robot.nq == robot.nv:
         return other - q
     pairs = zip(q, other, strict=True)
@@ -338,13 +332,10 @@ class IntervalTree:
         seen_from: int = 0,
         nodes: slice | NDArray[np.int64] = slice(None),
     ) -> Array:
-        """Positions of points on a joint at the nodes.
+        """Positions of points on a joint at the nodes [m], shape (n + 1, m, 3) for all nodes.
 
         ``points``: the points in its frame [m], shape (m, 3); ``seen_from``: joint in whose frame
         they are given; 0 for the world; ``nodes``: which nodes; all by default.
-
-        Returns:
-            Points [m], shape (n + 1, m, 3) for all nodes.
         """
         R, p = self.rotations[nodes, joint], self.origins[nodes, joint]
         if seen_from:

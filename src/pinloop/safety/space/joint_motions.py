@@ -113,13 +113,10 @@ class _Motion:
 
 
 def compute_joint_poses(robot: Mechanism, q: Array) -> tuple[Array, Array]:
-    """Placements of all joints in the world at many configurations.
+    """Placements in the world of Pinocchio's joints, the universe first, at many configurations.
 
-    ``q``: configurations, shape (n, nq), quaternions of unit length.
-
-    Returns:
-        Rotations, shape (n, njoints, 3, 3), and origins [m], shape (n, njoints, 3), of Pinocchio's
-        joints; the universe comes first.
+    Rotations, shape (n, njoints, 3, 3), and origins [m], shape (n, njoints, 3); quaternions in the
+    configurations, shape (n, nq), are of unit length.
     """
     R, p, *_ = _walk_tree(robot, q, None)
     return R, p
@@ -146,11 +143,7 @@ class JointMotions:
 
 
 def compute_joint_motions(robot: Mechanism, q: Array, v: Array) -> JointMotions:
-    """Placements of all joints in many states, and their rates.
-
-    ``q``: configurations, shape (n, nq), quaternions of unit length; ``v``: velocities, shape (n,
-    nv).
-    """
+    """Placements of all joints in many states, shapes (n, nq) and (n, nv), and their rates."""
     return JointMotions(*_walk_tree(robot, q, v))
 
 

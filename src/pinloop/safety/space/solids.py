@@ -92,16 +92,8 @@ def collect_pieces(
 
     A body is made of its collision shapes, or of its visual ones if it has no others. If no body of
     the robot has a shape, each is replaced by the hull of its joints, frames and centre of mass.
-
-    Args:
-        robot: the robot.
-        excess: how far polyhedra may stand out of round shapes and of meshes [m].
-        thickness: of a robot without shapes: how thick its bodies are about their frames [m]; a
-            fiftieth of its characteristic length by default.
-        frames: radius of a ball [m] about each of some frames.
-
-    Raises:
-        BadValue: a mesh cannot be read.
+    Polyhedra stand out of round shapes and of meshes by ``excess`` [m] at most; the other arguments
+    are those of `swept_volume`.
     """
     thick = None if thickness is None else require_length("thickness", thickness)
     links, frames = _collect_links(robot, excess, thick), {} if frames is None else frames

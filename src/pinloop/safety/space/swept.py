@@ -344,12 +344,9 @@ def _largest_square(vectors: Array) -> Array:
 
 
 def _spread(displacements: Array) -> Array:
-    """How much the difference of two points may have changed, by their displacements.
+    """How much the difference of two points may have changed, by their displacements (3, m, k).
 
-    ``displacements``: of the points [m], shape (3, m, k).
-
-    Returns:
-        Diagonals of the boxes that hold the displacements [m], shape (k,).
+    Diagonals of the boxes that hold the displacements [m], shape (k,).
     """
     return np.asarray(np.linalg.norm(displacements.max(axis=1) - displacements.min(axis=1), axis=0))
 

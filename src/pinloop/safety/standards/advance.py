@@ -128,10 +128,7 @@ def collect_shapes(
 def measure_advance(stop: StopResult, person: Person, shapes: Shapes) -> Advance:
     """The advance of a robot towards a person before the command, and after it.
 
-    ``person``: where the person is.
-
-    Raises:
-        BadValue: the robot reaches the person.
+    A `BadValue` if the robot reaches the person.
     """
     run = _with_state(stop.run, stop.chain.command)
     at = int(np.searchsorted(run.t, stop.chain.command, side="right")) - 1

@@ -60,15 +60,9 @@ class AxisStop:
     """The stop of one axis. Sliding axes: m for rad.
 
     Args:
-        axis: name of the axis.
-        category: number of the category.
-        speed_share: share of the full speed.
-        payload_share: share of the payload.
         speed: speed at the signal [rad/s], signed.
         mass: mass of the payload [kg].
-        pose: the pose at the signal.
         outcome: as of `StopResult`, or "failed" if the stop could not be computed to its end.
-        problem: why it failed.
         time: from the signal until all joints are at rest for good [s].
         distance: how far the axis gets from where it was at the signal until it is at rest for good
             [rad]; if gravity pulls it back before its brake acts, the farthest counts.

@@ -25,8 +25,6 @@ class Compared:
     """One row of a comparison.
 
     Args:
-        measured: the published stop.
-        outcome: how the computed one ended.
         speed: computed speed of the axis at the signal, signed [rad/s, m/s].
         time: computed stopping time of the axis [s].
         angle: computed stopping angle of the axis, as a size [rad, m].

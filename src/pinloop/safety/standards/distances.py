@@ -33,11 +33,9 @@ class Term:
 
     Args:
         symbol: its symbol in the standard.
-        meaning: what it is.
         value: how long it is [m].
         simple: how long it is in the simple form [m].
         formula: how the value was computed, with numbers.
-        source: where these numbers come from.
     """
 
     symbol: str
@@ -176,8 +174,7 @@ class Standing:
 def standing_cases(study: Study) -> Standing:
     """Return the cases that count for a distance; those that could not be computed do not.
 
-    Raises:
-        BadValue: in some case the robot does not come to rest and hold, or no case was computed.
+    A `BadValue` if in some case the robot does not come to rest and hold, or none was computed.
     """
     times: dict[int, float] = {}
     failed: dict[int, str] = {}
@@ -223,12 +220,8 @@ def measure_cases(
 ) -> tuple[list[tuple[float, float]], D]:
     """What each of some cases asks for, in parallel.
 
-    Returns:
-        Each distance and its simple form [m], in the order of the cases; and the first of those
-        with the largest distance, with everything.
-
-    Raises:
-        BadValue: ``jobs`` is no number of processes, or a stop cannot be measured.
+    Each distance and its simple form [m], in the order of the cases; and the first of those with
+    the largest distance, with everything.
     """
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0:
         raise BadValue(f"jobs is {jobs!r}; give a number of processes, or -1 for all cores")

@@ -264,7 +264,6 @@ class Extension:
     """What an axis can reach, and the poses with some shares of that.
 
     Args:
-        axis: name of the axis.
         least: least distance of the point from the axis [m].
         largest: largest distance [m].
         poses: by share; shares that no pose has are missing.
@@ -308,9 +307,6 @@ class Finder:
         ``axis``: the axis, one of the driven joints; ``shares``: shares of the largest extension,
         above 0 and up to 1; ``given``: poses to be used instead, by share: configurations, or
         values by joint; ``room``: how far the axis must still be able to move [rad, m].
-
-        Raises:
-            BadValue: a given pose is impossible, or no pose was found.
         """
         given = given or {}
         search, full, direction = self._extended(axis, room)

@@ -57,12 +57,9 @@ class Fitted:
     """A fitted parameter.
 
     Args:
-        joint: name of the joint.
-        parameter: name of the parameter.
         value: its value, in the unit of the brakes file.
         error: standard error, by how much the fit misses the table; infinite where the data does
             not identify it, nan where there are no more numbers than are needed to fit.
-        unit: unit of both.
     """
 
     joint: str

@@ -81,10 +81,8 @@ class Driven:
     """A robot by the values of its driven joints; it keeps the last configuration.
 
     Args:
-        robot: the mechanism.
         joints: its driven joints, of one degree of freedom each.
         axis: the axis to which the point is seen.
-        point: the point.
         q: an assembled configuration to begin with, shape (nq,).
     """
 

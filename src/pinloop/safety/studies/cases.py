@@ -47,17 +47,9 @@ class Setup:
     """What all cases of a study have in common.
 
     Args:
-        robot: the mechanism.
-        brakes: its brakes.
-        space: what varies.
-        category: category of the stops.
         payload: what the robot carries, where the space does not say; where it does, its place.
         gravity: gravity in the robot's base [m/s^2]; that of its file by default.
-        trigger: chain of signals.
         until: limit of the time of a stop [s].
-        method: integrator.
-        standstill: what counts as standing still.
-        obstacles: the obstacles around the robot.
     """
 
     robot: Mechanism

@@ -189,8 +189,7 @@ def read_cells(path: Path, names: Sequence[str], count: int) -> Iterator[list[st
 def _records(path: Path, names: Sequence[str]) -> Iterator[tuple[bytes, list[str]]]:
     """The whole lines of a results file behind its first, with their cells, checked.
 
-    Raises:
-        ValueError: the file is not as it was written.
+    A `ValueError` if the file is not as it was written.
     """
     with path.open("rb") as file:
         head = io.StringIO(_read_head(file).decode(), newline="")
@@ -331,13 +330,10 @@ class StopFile:
         return data if zlib.crc32(data) == check else None
 
     def begin(self) -> int:
-        """Prepare the file for `append`.
+        """Prepare the file for `append`; a `PinloopError` if pinloop did not write what is there.
 
-        Returns:
-            Where to append: behind its last whole record, or 0 if there is none of this study.
-
-        Raises:
-            PinloopError: there is a file that pinloop did not write.
+        It says where to append: behind the last whole record, or at 0 if there is none of this
+        study.
         """
         if not may_replace(self.path, _STOPS):
             raise PinloopError(
@@ -346,12 +342,9 @@ class StopFile:
         return max((start + length for _, start, length, _ in self._scan()), default=0)
 
     def append(self, end: int, stops: Sequence[tuple[int, bytes]]) -> int:
-        """Write packed stops with the numbers of their cases.
+        """Write packed stops with the numbers of their cases; say where they end.
 
         ``end``: where the last ones end; what is behind is cut off.
-
-        Returns:
-            Where these end.
         """
         records = [_RECORD.pack(case, len(x), zlib.crc32(x)) + x for case, x in stops]
         with self.path.open("r+b" if end else "wb") as file:

@@ -160,12 +160,9 @@ class PlannedStudy:
 
 
 def read_study(path: str | Path, results: Path | None = None) -> PlannedStudy:
-    """Read a study file, and the files that it names.
+    """Read a study file, and the files that it names; a `LoadError` names file, line and key.
 
     ``results``: CSV file of the results, wherever that is; as the study file says by default.
-
-    Raises:
-        LoadError: names file, line and key.
     """
     document = Document.open(path, "study file")
     file = document.read(StudyFile)

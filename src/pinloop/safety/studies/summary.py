@@ -307,10 +307,8 @@ def pattern_search(
     """Search from a point: first to both ends of every coordinate, then by smaller steps.
 
     ``size``: what is to become large; minus infinity where it is not allowed; ``start``: where to
-    begin, shape (d,); ``evaluations``: how often the size may be asked for, at least once.
-
-    Returns:
-        The largest size found, where it is, and how often it was asked for.
+    begin, shape (d,); ``evaluations``: how often the size may be asked for, at least once. It gives
+    the largest size found, where it is, and how often it was asked for.
     """
     x, left = np.clip(start, 0.0, 1.0), evaluations - 1
     best = size(x)

@@ -54,8 +54,6 @@ class Line:
         x: shape (k,), not descending; one place twice is a jump.
         y: shape (k,); NaN where there is nothing to show.
         color: its colour; that of its place among the lines if it is empty, as for its dashes.
-        dash: its dashes.
-        dotted: whether it is drawn in dots.
         passed: levels that it passes, and whether upwards: drawn, as is where it is beyond.
     """
 
@@ -78,7 +76,6 @@ class Shape:
             their outline with its name.
         x: places on the common axis: two, one or many.
         y: places on the other axis, as many.
-        color: its colour.
         name: what it is, for those who point at it.
         size: of a point its radius, of a bar the room to those beside it, in units of the picture;
             of a hexagon from its middle to its corners, in those of the axes.
@@ -110,11 +107,9 @@ class Chart:
 
     Args:
         y_label: what is shown and its unit.
-        lines: the lines.
         title: what it shows; its accessible name.
         x_label: name and unit of the common axis.
         span: ends of the common axis.
-        instants: vertical lines.
         zero: whether the other axis contains zero.
         notes: what the legend of a figure says besides.
         logarithmic: whether a figure shows sizes on a logarithmic axis.
@@ -158,20 +153,11 @@ def draw_charts(
     span: tuple[float, float],
     events: Sequence[tuple[float, str]] = (),
 ) -> Figure:
-    """Draw charts over time with matplotlib.
+    """Draw charts over time with matplotlib, in columns from the top down.
 
-    Args:
-        title: of the whole figure.
-        columns: charts of each column, from the top down.
-        span: ends of the axis of time [s].
-        events: times [s] and names of what happened.
-
-    Returns:
-        A figure that no global state knows of: nothing opens, nothing has to be closed. A
-        notebook shows it; ``savefig`` writes it.
-
-    Raises:
-        BadValue: there is nothing to draw, or matplotlib is not installed.
+    ``span``: ends of the axis of time [s]; ``events``: times [s] and names of what happened. No
+    global state knows of the figure: nothing opens, nothing has to be closed. A notebook shows it;
+    ``savefig`` writes it.
     """
     if not any(columns):
         raise BadValue(f"there is nothing to draw for '{title}'; name at least one joint")
@@ -253,16 +239,11 @@ def place_labels(
     """Where the labels of instants begin, and in which row, so that none covers another.
 
     A label begins at its instant, or ends there where that has no room; its line rises to it
-    through no other label. Labels that find no room are left out.
+    through no other label. The others are left out. Given are begin and row by index of the
+    instant; 0 is the highest row.
 
-    Args:
-        instants: the instants.
-        scale: from instants to places in the picture.
-        width: where the picture ends.
-        letter: width of a letter.
-
-    Returns:
-        By index of the instant, where its label begins and in which row; 0 is the highest one.
+    ``scale``: from instants to places in the picture; ``width``: where it ends; ``letter``: width
+    of a letter.
     """
     places: dict[int, tuple[float, int]] = {}
     taken: list[tuple[float, float, float, int]] = []

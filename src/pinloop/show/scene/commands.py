@@ -140,11 +140,7 @@ _HAZE = [0.90, 0.92, 0.95]
 
 
 def light_scene(points: Array) -> list[Command]:
-    """Return the commands that set the scene for a robot.
-
-    Args:
-        points: points of the robot in the world [m], shape (n, 3).
-    """
+    """Return the commands that set the scene for a robot with points in the world [m], (n, 3)."""
     if len(points) == 0:
         points = np.array([[-0.5, -0.5, 0.0], [0.5, 0.5, 1.0]])
     low, high = points.min(axis=0), points.max(axis=0)

@@ -53,7 +53,6 @@ class Dragged:
     """A robot at a configuration that is changed by dragging joints.
 
     Args:
-        robot: the robot.
         q: configuration at the start, shape (nq,). If its loops are open, joints move one by one
             until they can be closed.
 
@@ -93,10 +92,8 @@ class Dragged:
         """Drag a joint towards a value [rad, m] as far as the loops stay closed.
 
         The robot moves in small steps, each the least change that closes the loops, with the other
-        motors held as far as the loops leave them independent.
-
-        Returns:
-            Why it stopped before, or nothing.
+        motors held as far as the loops leave them independent. Says why it stopped before, or
+        nothing.
         """
         goal = self.values(slider.joint)
         goal[slider.column] = min(max(value, slider.low), slider.high)

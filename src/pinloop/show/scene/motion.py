@@ -146,11 +146,7 @@ class Arrow:
 
 
 def force_names(run: Trajectory, names: Sequence[str] | bool) -> tuple[str, ...]:
-    """Names of the reactions that are asked for.
-
-    Raises:
-        UnknownName: the robot has no such loop joint, or nothing was locked by that name.
-    """
+    """Names of the reactions that are asked for; an `UnknownName` if the run has none such."""
     locks = dict.fromkeys(lock.label for mode in run.modes for lock in mode.locks)
     known = [*(loop.name for loop in run.robot.loops), *locks]
     if isinstance(names, bool):
@@ -165,17 +161,11 @@ def force_names(run: Trajectory, names: Sequence[str] | bool) -> tuple[str, ...]
 def arrows_of(
     run: Trajectory, t: Array, names: Sequence[str], *, moments: bool = False
 ) -> tuple[Arrow, ...]:
-    """Reactions of a run as arrows.
+    """Reactions of a run as arrows, at times [s], shape (k,); names are what `force_names` gives.
 
-    Args:
-        run: the motion.
-        t: times [s], shape (k,).
-        names: what `force_names` gives.
-        moments: whether moments in loop joints are wanted too; those of locks always are.
-
-    Returns:
-        Per loop joint what its body B feels from its body A, at the origin of frame B; per lock
-        what it exerts on its joint, at the joint.
+    Per loop joint what its body B feels from its body A, at the origin of frame B; per lock what it
+    exerts on its joint, at the joint. Moments of locks are always among them, those of loop joints
+    if ``moments`` are wanted.
     """
     if not names:
         return ()

@@ -78,8 +78,6 @@ class Additions:
     """What is shown besides the robot in motion.
 
     Args:
-        traces: paths of points.
-        layers: translucent surfaces.
         ghosts: times at which the robot is drawn once more [s]; the start by default.
         arrows: forces and moments at the times of the frames.
         events: what is marked on the bar of time, and when [s].
@@ -97,7 +95,6 @@ class Replay:
     """A motion to be played; made by `make_replay`.
 
     Args:
-        scene: the robot.
         commands: what draws everything as it is at the start.
         t: times of the frames [s], shape (k,).
         paths: nodes that move, n of them.
@@ -191,13 +188,10 @@ class Replay:
     ) -> Markup:
         """Picture, controls and data for a page that has the scripts of the player.
 
-        Args:
-            trace_label: what the traces show, for the switch.
-            ghost_label: what the ghosts show, for the switch.
-            words: what is said of a marked joint that is locked, and of one that is not.
-            opens: time at which the page opens [s]; the end by default.
-            shared: numbers of the commands that several replays of the page have in common; it
-                gathers those that draw this one.
+        Labels are for the switches; ``words`` are said of a marked joint that is locked, and of one
+        that is not; the page ``opens`` at a time [s], the end by default. ``shared`` has numbers of
+        the commands that several replays of the page have in common; it gathers those that draw
+        this one.
         """
         data, duration = self.data(), float(self.t[-1] - self.t[0])
         if shared is not None:
@@ -233,13 +227,9 @@ def make_replay(
 ) -> Replay:
     """Make a replay of a run.
 
-    Args:
-        run: the motion.
-        times: times of the frames [s], shape (k,); by default those of `frame_times`.
-        marked: joints whose symbols show whether they stand; by default those that are locked at
-            some time.
-        additions: what is shown besides; by default the pose at the start.
-        mesh_bytes: what the meshes may take.
+    Frames are at the times of `frame_times` by default. Symbols of ``marked`` joints show whether
+    they stand, by default of those that are locked at some time. What is shown besides is the pose
+    at the start by default. Meshes take ``mesh_bytes`` at most.
     """
     spans, besides = standing_spans(run), additions or Additions()
     names = tuple(spans) if marked is None else tuple(marked)
@@ -326,11 +316,7 @@ def _text(content: NDArray[Any]) -> str:
 
 
 def _quaternions(rotations: Array) -> Array:
-    """Quaternions (x, y, z, w), each in the half space of the one before it.
-
-    Args:
-        rotations: shape (k, n, 3, 3).
-    """
+    """Quaternions (x, y, z, w) of (k, n, 3, 3), each in the half space of the one before it."""
     if rotations.size == 0:
         return np.zeros((*rotations.shape[:2], 4))
     flat = scipy.spatial.transform.Rotation.from_matrix(rotations.reshape(-1, 3, 3))

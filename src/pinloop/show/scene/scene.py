@@ -83,9 +83,6 @@ class Scene:
     """What is drawn of a robot; made by `make_scene`.
 
     Args:
-        robot: the robot.
-        nodes: what moves.
-        parts: what is drawn.
         hidden: paths that are not seen unless the user asks for them.
         marks: paths of the symbols of joints that are marked, by name.
         loops: paths of what is drawn of the loop joints, by name.
@@ -163,12 +160,9 @@ def make_scene(robot: Mechanism, *, marked: Iterable[str] | None = None) -> Scen
 
     Drawn are the visual shapes, or the collision shapes if there are no others; sticks and joint
     symbols stand in for shapes if the robot has none at all, and are there to be switched on
-    otherwise. Loop joints get a symbol in a colour of their own.
-
-    Args:
-        robot: the robot.
-        marked: joints whose symbols are drawn over whatever hides them, to be coloured one by one;
-            then nothing is there that is not seen.
+    otherwise. Loop joints get a symbol in a colour of their own. Symbols of ``marked`` joints are
+    drawn over whatever hides them, to be coloured one by one; then nothing is there that is not
+    seen.
     """
     scene = _Builder(robot)
     dressed = bool(scene.add("robot", _shapes(robot)))

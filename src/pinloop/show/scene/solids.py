@@ -49,7 +49,6 @@ class Solid:
         matrix: placement (and stretch) of that geometry in the shape's frame, shape (4, 4).
         corners: points in the shape's frame whose hull holds the solid [m], shape (n, 3).
         kind: three.js object that draws it: "Mesh" or "LineSegments".
-        color: colour of its own, if the file has one.
     """
 
     geometry: dict[str, Any]
@@ -277,14 +276,10 @@ def crease_normals(vertices: Array, faces: Indices) -> tuple[Array, Indices, Arr
     """Split vertices where faces meet at an edge, so that only smooth surfaces are shaded smooth.
 
     The normal of a face at a corner is the mean, weighed by area, of the normals of the faces
-    around that vertex that are inclined to it by less than 30 degrees.
+    around that vertex that are inclined to it by less than 30 degrees. No face may be without an
+    area.
 
-    Args:
-        vertices: points [m], shape (n, 3).
-        faces: indices of three points each, none without an area, shape (m, 3).
-
-    Returns:
-        Vertices, faces and normals of the split mesh.
+    Returned are vertices, faces and normals of the split mesh.
     """
     areas = _areas(vertices, faces)
     units = areas / np.linalg.norm(areas, axis=1)[:, None]
@@ -302,11 +297,7 @@ def crease_normals(vertices: Array, faces: Indices) -> tuple[Array, Indices, Arr
 
 
 def _neighbours(owner: Indices) -> tuple[Indices, Indices]:
-    """All pairs (i, j), i = j included, of face corners that share a vertex.
-
-    Args:
-        owner: vertex of each face corner, shape (3 m,).
-    """
+    """All pairs (i, j), i = j included, of face corners that share a vertex, their ``owner``."""
     order = np.argsort(owner, kind="stable")
     counts = np.bincount(owner)
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
@@ -324,9 +315,8 @@ def _neighbours(owner: Indices) -> tuple[Indices, Indices]:
 def decimate(solids: Sequence[Solid], budget: int) -> tuple[list[Solid | None], float]:
     """Simplify meshes until they need no more than ``budget`` bytes; other solids stay as they are.
 
-    Returns:
-        The solids, None where nothing is left, and the size of the cells in which vertices were
-        joined [m]; 0 if none were.
+    A solid of which nothing is left is None. Returned with the size of the cells in which vertices
+    were joined [m]; 0 if none were.
     """
     lighter: list[Solid | None] = list(solids)
     meshes = {k: _arrays(solid) for k, solid in enumerate(solids) if _bytes(solid)}

@@ -57,11 +57,8 @@ def page_of(
 ) -> str:
     """The text of a report; its tables are those of the table of the stop.
 
-    Args:
-        result: the stop.
-        swept: whether the replay shows the volume that the robot sweeps.
-        facts: further lines about what was stopped: a name and what it is.
-        sections: further parts of one's own.
+    ``swept``: whether the replay shows the volume that the robot sweeps; ``facts``: further lines
+    about what was stopped: a name and what it is; ``sections``: further parts of one's own.
     """
     own = section_blocks(result, sections)
     blocks = stop_table(result, facts).blocks
@@ -252,13 +249,8 @@ def make_motion(
 ) -> Motion:
     """Make the replay of a stop: start pose, tool path, who is at rest, and the volume swept.
 
-    Args:
-        result: the stop.
-        swept: whether the volume swept is shown.
-        shared: commands that several replays of one page have in common.
-        layers: further surfaces that stand still.
-        frames: so many frames there are at most, if it is given.
-        mesh_bytes: what the meshes of the robot may take.
+    ``shared`` are the commands that several replays of one page have in common, ``layers`` further
+    surfaces that stand still, ``frames`` and ``mesh_bytes`` what the page may take.
     """
     remarks, layers = [], list(layers)
     t = frame_times(result.run, shown_until(result))

@@ -257,10 +257,7 @@ def _key(name: str) -> Key:
 def plot_stop(result: StopResult, joints: str | Iterable[str] | None = None) -> Figure:
     """Draw a stop.
 
-    Args:
-        result: the stop.
-        joints: names of the joints that are shown. By default all; where they are too many for
-            one panel, those that move fastest.
+    By default all joints are shown; where they are too many for one panel, those that move fastest.
     """
     robot = result.robot
     series = _dense_series(result, float(result.run.t[-1]) / _FIGURE_POINTS)

@@ -65,24 +65,10 @@ def write_report(
     worst: Iterable[str] | Mapping[str, WorstCase] | None = None,
     sections: Iterable[Section] = (),
 ) -> Path:
-    """Write the report of a study as one HTML file that any browser shows without a network.
+    """Write the report of a study as one HTML file; see `Study.save_html`.
 
     What it was made from is in the page and in a file beside it, ``<path>.manifest.json``; its form
     is that of docs/schemas/study-manifest.schema.json. The same study gives the same bytes.
-
-    Args:
-        study: the study.
-        path: file to write.
-        worst: criteria whose worst samples are replayed, see `worst.criteria`, or worst cases that
-            were found by `worst_case`; by default those that matter most.
-        sections: further parts of one's own.
-
-    Returns:
-        The path of the file.
-
-    Raises:
-        UnknownName: a criterion that the study does not have.
-        BadValue: a file cannot be written.
     """
     target = as_target(path)
     beside = target.with_name(f"{target.name}.manifest.json")

@@ -111,9 +111,6 @@ def histogram(values: Array) -> tuple[Array, NDArray[np.int64]]:
     """Edges and counts of even bins from the smallest value to the largest one.
 
     As many as Rice's rule says, 2 n^(1/3), but 6 to 40; a single one if all values are the same.
-
-    Args:
-        values: shape (n,) with n > 0.
     """
     low, high = float(values.min()), float(values.max())
     if high - low <= ALL_EQUAL * max(abs(low), abs(high)):

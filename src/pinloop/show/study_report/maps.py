@@ -176,15 +176,7 @@ def hexagons(points: Array, values: Array, size: float) -> tuple[Array, Array, N
     """Middles of the hexagons that hold points, the largest value in each, and how many there are.
 
     Middles are those of two rectangular lattices, one shifted by half of its steps; a point belongs
-    to the nearest middle.
-
-    Args:
-        points: shape (n, 2).
-        values: shape (n,).
-        size: from the middle of a hexagon to its corners.
-
-    Returns:
-        Shapes (m, 2), (m,), (m,).
+    to the nearest middle. ``size``: from the middle of a hexagon to its corners.
     """
     steps = size * np.array([np.sqrt(3.0), 3.0])
     even = 2.0 * np.round(points / steps)  # in half steps

@@ -71,7 +71,6 @@ class Results:
     Args:
         cases: numbers of the cases that stopped and are held, shape (k,).
         columns: numbers by column [SI], shape (k,).
-        outcomes: how many cases ended how.
         failures: all other cases by sort, the most frequent first.
         lost: places of the tool at the signal of those that did not stop [m], shape (m, 3); the
             first ones, if there are many.
@@ -191,11 +190,7 @@ class Quantity(NamedTuple):
 
     Args:
         criterion: its name as a criterion of worst cases.
-        kind: what it is.
         joint: the joint that it belongs to, or empty.
-        column: its column.
-        name: what it is called.
-        unit: in which it is shown.
         factor: from SI to that.
     """
 
