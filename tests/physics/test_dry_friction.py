@@ -456,22 +456,32 @@ def test_a_loop_comes_loose_at_its_instant(way: int) -> None:
     assert np.sign(run(t + 1e-3).v[machine.coordinates("crank").v.start]) == way
 
 
-@pytest.mark.parametrize(
-    ("name", "joint"), [("four-bar", "rocker"), ("rssr", "crank"), ("slider-crank", "slide")]
-)
-def test_a_load_that_hardly_grows_does_not_chatter(name: str, joint: str) -> None:
-    """It passes its bound by rounding for a long time, with accelerations below their own."""
-    machine = robot(name)
+@pytest.mark.parametrize("method", ["dopri5", "dop853"])
+@pytest.mark.parametrize("name", ["four-bar", "rssr", "slider-crank"])
+def test_a_load_that_hardly_grows_does_not_chatter(name: str, method: str) -> None:
+    """It passes its bound by rounding for a long time, with accelerations below their own.
+
+    The four-bar is next to a dead point: it moves its rocker a ten-thousandth as much as the rocker
+    alone would move, and its load changes by 1e-7 N m with the rounding of the pose. In the end the
+    load grows for good.
+    """
+    machine, joint = robot(name), {"four-bar": "rocker", "rssr": "crank"}.get(name, "slide")
     q, _ = moving(machine, 1)
     equations = pl.EquationsOfMotion(machine, locks=[joint])
     hold = equations.motion(0.0, q, np.zeros(machine.nv))
     load = -float(hold.multipliers[equations.rows.labels.index(f"lock:{joint}")])
-    f, rate = abs(load) + 1.0, 1e-9
-    push = pl.forces.Torque(joint, lambda t: f - load + rate * (t - 0.5))
-    run = pl.simulate(machine, q, until=1.0, forces=[push, dry(**{joint: f})])
-    if told := [what for _, what in run.slips]:  # by rounding it may hold until the end
-        assert told == [f"{joint} slides"]
-        assert run.v[-1, machine.coordinates(joint).v.start] > 0.0
+    f, column = abs(load) + 1.0, machine.coordinates(joint).v.start
+    away = pl.stop_when(lambda t, q, v: v[column] - 1e-8, 1)
+    for rate in 10.0 ** np.arange(-9.0, 0.5, 0.5):
+        push = pl.forces.Torque(
+            joint, lambda t, rate=rate: f - load + rate * (t - 0.5) + np.exp(80.0 * (t - 1.0))
+        )
+        forces = [push, dry(**{joint: f})]
+        run = pl.simulate(
+            machine, q, until=1.0, forces=forces, events=[away], method=pl.MuntheKaas(method)
+        )
+        assert [what for _, what in run.slips] == [f"{joint} slides"]
+        assert run.v[-1, column] == pytest.approx(1e-8, rel=0.1)
 
 
 def test_saved_runs_say_what_stuck(tmp_path: Path) -> None:

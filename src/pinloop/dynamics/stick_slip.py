@@ -25,13 +25,34 @@ import pinocchio as pin
 import scipy
 from numpy.typing import NDArray
 
-from ..boundary.marks import Array
+from ..boundary.marks import Array, Mask
 from ..errors import PinloopError
 from ..linalg.saddle import Saddle, factor_mass, solve_mass
 from ..tolerances import LAST_BITS, RESPONSE_RANK, STICTION_NOISE, TORQUE_NOISE
 
 RELEASE = 2.0
 """What is held comes loose so many times the noise beyond its bound; within one it sticks."""
+
+
+def giving_in(excess: Array, inside: Array, noise: Array) -> Mask:
+    """Which of the contacts that were decided to stick let go nevertheless.
+
+    Near a dead point what a contact holds is many times as heavy as it looks from its own joint:
+    beyond its bound it hardly accelerates. Let ``tau`` be the torques that hold all, by the motion
+    in which they stick, and ``x`` those of the decision, which minimise ``(x - tau)' G (x - tau)``
+    within the bounds. Were all ``i`` with ``tau_i`` beyond its bound inside theirs, every other
+    ``x_j`` on its bound would have ``(x_j - tau_j) (G (x - tau))_j <= 0``, the form would be
+    none, and ``x = tau`` not within the bounds. So some that is beyond its bound is on it: those
+    let go, and take the load off the others. Where rounding hides them, all do.
+
+    Args:
+        excess: how far the torques ``tau`` are beyond their bounds, shape (k,).
+        inside: distance of the decision's torques from these bounds, shape (k,).
+        noise: rounding of torques, shape (k,).
+    """
+    beyond = excess > noise
+    on_bound = beyond & (inside <= RELEASE * noise)
+    return on_bound if on_bound.any() else beyond
 
 
 @dataclass(frozen=True, eq=False)

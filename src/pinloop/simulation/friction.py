@@ -27,6 +27,7 @@ from ..dynamics.stick_slip import (
     RELEASE,
     Contacts,
     Decision,
+    giving_in,
     holding_noise,
     solve_stick_slip,
     weight_of,
@@ -185,7 +186,6 @@ class DryFriction:
         """
         t, q, v = state
         refuted = before[1].refuted | stopped if t == before[1].since else frozenset()
-        loose = self._breaking_away(state, *before) if released else {}
         seen = q, v
         if released and before[1].redundant and mode == before[0].without_friction:
             seen = self._closed(before[0], t, q, v)  # where it was found that something comes loose
@@ -193,25 +193,40 @@ class DryFriction:
         sign, rests, held = self._signs(mode, here.rates, stopped)
         at = rests.nonzero()[0]
         decision, noise = here.solve(-sign * self._limit, self._contacts(here, at))
-        for k, side, torque in zip(at.tolist(), decision.side, decision.torque, strict=True):
-            if k in refuted:
-                continue
-            # What is loose and still at its bound goes, though it hardly accelerates yet.
-            way = loose.get(k, 0)
-            near = abs(torque + way * self._limit[k]) <= RELEASE * noise[k]
-            sign[k] = int(side) or (way if near else 0)
-        if here.moving:
-            held[here.carried(((sign == 0) & ~held).nonzero()[0])] = True
-        friction = tuple(
-            AxisFriction(axis.joint, axis.axis, int(slides))
-            for axis, slides, locked in zip(self._axes, sign, held, strict=True)
-            if slides or not locked
-        )
-        sticks = ((sign == 0) & ~held).nonzero()[0]
-        grip = Grip(tuple(noise[sticks].tolist()), here.depend(sticks), t, refuted)
+        sign[at], torque = decision.side, np.zeros(len(sign))
+        torque[at], back = decision.torque, list(refuted)
+        sign[back] = 0
         v = v.copy()
         v[[k for k in here.columns[rests] if k < len(v)]] = 0.0
-        return replace(mode, friction=friction), grip, v
+        while True:
+            decided, sticks = self._rubbing(mode, here, sign, held)
+            grip = Grip((), here.depend(sticks), t, refuted)
+            if not grip.redundant and len(sticks):
+                self._system.begin(decided, t, q, v)
+                load = self._holding(decided, grip).torque(t, q, v)
+                excess = np.zeros(len(sign))
+                excess[sticks] = np.abs(load) - self._limit[sticks]
+                noise[back] = np.maximum(noise, excess)[back]
+                inside = self._limit[sticks] - np.sign(load) * torque[sticks]
+                gone = giving_in(excess[sticks], inside, noise[sticks])
+                sign[sticks[gone]] = -np.sign(load[gone])
+                if gone.any():
+                    continue
+            return decided, grip._replace(noise=tuple(noise[sticks].tolist())), v
+
+    def _rubbing(
+        self, mode: Mode, here: _Axes, sign: NDArray[np.int64], held: Mask
+    ) -> tuple[Mode, NDArray[np.intp]]:
+        """The mode in which axes slide with their signs or stick, and the axes that stick."""
+        fixed = held.copy()
+        if here.moving:
+            fixed[here.carried(((sign == 0) & ~held).nonzero()[0])] = True
+        friction = tuple(
+            AxisFriction(axis.joint, axis.axis, int(slides))
+            for axis, slides, locked in zip(self._axes, sign, fixed, strict=True)
+            if slides or not locked
+        )
+        return replace(mode, friction=friction), ((sign == 0) & ~fixed).nonzero()[0]
 
     def with_ends(
         self, mode: Mode, state: tuple[float, Array, Array], ends: Contacts
@@ -385,21 +400,6 @@ class DryFriction:
 
     def _sticking(self, mode: Mode) -> NDArray[np.intp]:
         return np.array([self._numbers[name] for name in mode.sticking], dtype=np.intp)
-
-    def _breaking_away(
-        self, state: tuple[float, Array, Array], mode: Mode, grip: Grip
-    ) -> dict[int, int]:
-        """Axes that stick with more than friction gives, and the way in which they will go.
-
-        Where torques are not unique, the decision tells by itself.
-        """
-        if grip.redundant:
-            return {}
-        holding = self._holding(mode, grip)
-        torque = holding.torque(*state)
-        loose = np.abs(torque) > holding.limit + np.array(grip.noise)
-        way = np.where(loose, -np.sign(torque), 0.0).astype(np.int64)
-        return dict(zip(self._sticking(mode).tolist(), way.tolist(), strict=True))
 
 
 @dataclass(eq=False)

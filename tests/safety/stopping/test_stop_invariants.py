@@ -96,7 +96,6 @@ def _drawn(seed: int) -> Drawn:
         limited=True,
         shorted=bool(rng.random() < 0.3),
         blocked=np.zeros(n, dtype=np.int64),
-        breaking_away={},
         reversing_gears={},
     )
     return Drawn(StopEquations(machine.equations, machine.train), now, list(entries.values()))
@@ -231,7 +230,7 @@ def test_torques_of_tied_joints_are_shared_as_evenly_as_their_brakes_allow(
     still = EvenPiece(0.0, none)
     now = PhaseStart(
         0.0, robot.neutral, none, none + 1, none, still, no, False, False,
-        none.astype(np.int64), {}, {},
+        none.astype(np.int64), {},
     )  # fmt: skip
     decided = decide_phase(equations, now)
     assert decided.stuck.all() == decided.redundant == (excess <= 0.0)
@@ -241,8 +240,8 @@ def test_torques_of_tied_joints_are_shared_as_evenly_as_their_brakes_allow(
     # Both are equally far from their bounds: of what is missing each has half.
     assert equations.passed(0.0, now.q, none).max() == pytest.approx(excess / 2, abs=1e-9)
     way = -int(up)
-    expected = {0: way, 1: way} if excess > 0.0 else {}
-    assert equations.breaking_away(0.0, now.q, none) == expected
+    expected = way * max(excess, 0.0) / 2
+    assert equations.breaking_away(0.0, now.q, none) == pytest.approx([expected] * 2, abs=1e-9)
 
 
 def test_torques_that_are_not_unique_are_shared_evenly() -> None:
@@ -271,7 +270,7 @@ def test_bounds_of_a_drive_that_pulls_against_a_rising_brake() -> None:
     ahead = EvenPiece(0.0, one)
     now = PhaseStart(
         0.0, machine.robot.neutral, none, ramp * one, slope * one, ahead, np.ones(1, dtype=bool),
-        True, False, none.astype(np.int64), {}, {},
+        True, False, none.astype(np.int64), {},
     )  # fmt: skip
     phase = decide_phase(equations, now)
     assert phase.stuck.tolist() == [True] and phase.sliding.saturated_drive_sign.tolist() == [1.0]
@@ -293,7 +292,7 @@ def test_power_at_its_turning_point_goes_on_as_it_was_found_to() -> None:
     no, q = np.zeros(1, dtype=bool), machine.robot.neutral
     for turned in (-1, 1):
         now = PhaseStart(
-            0.0, q, one, none, none, still, no, False, False, none.astype(np.int64), {},
+            0.0, q, one, none, none, still, no, False, False, none.astype(np.int64),
             {0: turned},
         )  # fmt: skip
         phase = decide_phase(equations, now)

@@ -217,12 +217,11 @@ class StopSimulation:
         """See `HybridSystem`; all joints are decided together, whatever happens to one of them."""
         t, q, v = state[:3]
         names, changes = [], False
-        breaking: dict[int, int] = {}
         reversing: dict[int, int] = {}
         if "bound passed" in events:
-            breaking = self.equations.breaking_away(t, q, v)
             reversing = self.equations.reversing_gears(t, q, v)
-            names += [f"{self.train.names[k]} comes loose" for k in breaking]
+            loose = self.equations.breaking_away(t, q, v)
+            names += [f"{self.train.names[k]} comes loose" for k in loose.nonzero()[0].tolist()]
             names += [f"power turns round in the gear of {self.train.names[k]}" for k in reversing]
         v = v.copy()
         # Where a drive is at rest a joint meets it when it comes to rest.
@@ -250,7 +249,7 @@ class StopSimulation:
         if not (names or changes):
             # By a little: the next step finds the instant.
             return Change(state.mode, q, v, begins=False, names=("",))
-        phase, q, v = self._decided(t, q, v, tuple(names), breaking, reversing)
+        phase, q, v = self._decided(t, q, v, tuple(names), reversing)
         return Change(phase, q, v, begins=True, names=tuple(names))
 
     def record(self, state: State, step: Step | None) -> None:
@@ -361,7 +360,6 @@ class StopSimulation:
         q: Array,
         v: Array,
         events: tuple[str, ...],
-        breaking_away: Mapping[int, int] = MappingProxyType({}),
         reversing_gears: Mapping[int, int] = MappingProxyType({}),
     ) -> tuple[Phase, Array, Array]:
         """The phase that begins: all joints are decided together; and the state in it."""
@@ -389,7 +387,6 @@ class StopSimulation:
             self._limited(t),
             t >= self.clock.brake_times.off,
             blocked,
-            breaking_away,
             reversing_gears,
             self.refuted,
         )

@@ -9,18 +9,18 @@ coordinate i, plus what its bounds change within the rounding of an instant (`Ph
 positive definite, and loads continuous within a phase, as they are
 where the rows keep their rank. Then, at the start of a phase:
 
-1. What sticks has its load at most ``e_i`` beyond its bounds, where `solve_stick_slip` takes it for
-   stuck; it comes loose ``2 e_i`` beyond them (`RELEASE`). So it stays until its load has changed
-   by ``e_i``: for a positive time. A load that rests on its bound, but for rounding, never comes
-   loose.
+1. What sticks has its load at most ``e_i`` beyond its bounds, computed by what ends the phase, at
+   the same state; what has more lets go (`giving_in`), and the others are decided again. It comes
+   loose ``2 e_i`` beyond them (`RELEASE`). So it stays until its load has changed by ``e_i``: for
+   a positive time. A load that rests on its bound, but for rounding, never comes loose.
 2. What leaves rest in direction s has, by Gauss' principle, an acceleration of sign s that is more
    than rounding: by continuity for a positive time, in which it moves away from rest.
-3. Where several loads pass their bounds by hardly more than rounding, the signs of 2 may be wrong;
+3. Where loads pass their bounds by hardly more than rounding, the signs of 2 may be wrong;
    and where a brake comes that grows faster than a tiny load can move its joint, the time of 2 may
    be shorter than times are told apart. Then a coordinate is back at rest at the very instant at
-   which it left. It is *refuted*, and sticks for that instant, with a load within ``e_i`` of its
-   bounds. So at one instant a coordinate leaves rest once and is held once, and after at most two
-   decisions per coordinate time goes on.
+   which it left. It is *refuted*, and sticks for that instant, its ``e_i`` as large as its load is
+   beyond its bounds. So at one instant a coordinate leaves rest once and is held once, and after at
+   most two decisions per coordinate time goes on.
 4. The power in a gear with losses that turns a rotor has one sign in a phase. The phase ends when
    the torque behind the gear has the other one by ``2 e_i``, and that is its sign in the next
    phase, which hence lasts until the torque has changed by ``4 e_i``: for a positive time.
@@ -48,6 +48,7 @@ from ...dynamics.stick_slip import (
     RELEASE,
     Contacts,
     Decision,
+    giving_in,
     holding_noise,
     solve_stick_slip,
 )
@@ -84,7 +85,6 @@ class PhaseStart:
         limited: whether the torque of the drives is limited.
         shorted: whether the motors are shorted.
         blocked: directions blocked by teeth and stops, see `Phase`.
-        breaking_away: those that have just come loose, with the direction in which they go.
         reversing_gears: those in whose gear the power has just turned round, with the new sign.
         refuted: coordinates that came loose at this very instant, and came to rest at once.
     """
@@ -99,7 +99,6 @@ class PhaseStart:
     limited: bool
     shorted: bool
     blocked: NDArray[np.int64]
-    breaking_away: Mapping[int, int]
     reversing_gears: Mapping[int, int]
     refuted: frozenset[int] = frozenset()
 
@@ -110,7 +109,10 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
     M, f, J, gamma, _ = equations.system(now.t, now.q, now.v)
     phase = _as_if_all_stuck(train, now)
     ends = _ends(train, phase, now.t, now.v, kind=1)
-    broken = dict(now.breaking_away)
+    # The rows stand in for inertia that the tree lacks.
+    whole = factor_mass(M + np.diag(train.lossy), J)[0]
+    broken: dict[int, int] = {}
+    loose: dict[int, int] = {}
     while True:
         contacts, force = _contacts(train, phase, now, f, ends, broken)
         torque, side, reaction = _decided(M, force, J, gamma, contacts)
@@ -119,14 +121,24 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
             for column, way in zip(contacts.columns.tolist(), side.tolist(), strict=True)
             if way and phase.pinned[column] and column not in broken and column not in now.refuted
         }
-        if not new:
-            break
         broken |= new
-    # The rows stand in for inertia that the tree lacks.
-    whole = factor_mass(M + np.diag(train.lossy), J)[0]
-    noise = holding_noise(whole, f, J, ends[:2], reaction, equations.weight) + _growth(train, now)
-    settled = _settled(train, phase, now, contacts, (torque, side), broken, noise)
-    return _marked_redundant(settled, M + np.diag(train.lossy), J)
+        if new:
+            continue
+        noise = holding_noise(whole, f, J, ends[:2], reaction, equations.weight)
+        noise += _growth(train, now)
+        settled = _settled(train, phase, now, contacts, (torque, side), loose, noise)
+        settled = _marked_redundant(settled, M + np.diag(train.lossy), J)
+        equations.enter(settled)
+        beyond = equations.breaking_away(now.t, now.q, now.v)
+        back = list(now.refuted)
+        noise[back] = np.maximum(noise, np.abs(beyond))[back]
+        at, way = contacts.columns, np.sign(beyond[contacts.columns])
+        inside = np.abs(np.where(way > 0, contacts.low, contacts.high) - torque)
+        gone = giving_in(np.abs(beyond[at]), inside, noise[at])
+        if not gone.any():
+            return replace(settled, noise=noise) if back else settled
+        loose |= dict(zip(at[gone].tolist(), way[gone].astype(int).tolist(), strict=True))
+        broken |= loose
 
 
 def _growth(train: Drivetrain, now: PhaseStart) -> Array:
@@ -221,27 +233,18 @@ def _ends(train: Drivetrain, phase: Phase, t: float, v: Array, kind: int) -> Arr
     return np.array([*bounds, *rotors])
 
 
-def _just_loose(contacts: Contacts, k: int, torque: float, way: int, noise: float) -> int:
-    """The direction of contact k, which has come loose, though its acceleration is nothing yet.
-
-    Zero if its torque is no longer at its bound.
-    """
-    end = float(contacts.low[k] if way > 0 else contacts.high[k])
-    return way if abs(torque - end) <= RELEASE * noise else 0
-
-
 def _settled(
     train: Drivetrain,
     phase: Phase,
     now: PhaseStart,
     contacts: Contacts,
     decided: tuple[Array, NDArray[np.int64]],
-    broken: Mapping[int, int],
+    loose: Mapping[int, int],
     noise: Array,
 ) -> Phase:
     """The phase in which those that broke away slide."""
     torque, side = decided
-    if not (broken or train.has_losses or side.any()):
+    if not (loose or train.has_losses or side.any()):
         return replace(phase, noise=noise, mode=_locking(train, phase.stuck))
     stuck, follow, gear_power = phase.stuck.copy(), phase.follow.copy(), np.zeros(len(noise))
     sliding = phase.sliding
@@ -254,9 +257,7 @@ def _settled(
             # Beyond the kink the rotor takes more than all else gives.
             gear_power[column] = -int(side[k]) or now.reversing_gears.get(column, 1)
             continue
-        way = 0 if column in now.refuted else int(side[k])
-        if way == 0 and column in broken:
-            way = _just_loose(contacts, k, float(torque[k]), broken[column], float(noise[column]))
+        way = 0 if column in now.refuted else int(side[k]) or loose.get(column, 0)
         if way == 0 and not (grips[column] or contacts.low[k] < contacts.high[k]):
             way = -1 if column in now.refuted else 1  # a gear with losses goes either way
         if way == 0:

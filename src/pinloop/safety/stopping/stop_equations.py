@@ -248,14 +248,16 @@ class StopEquations:
         rows = np.vstack([J, np.eye(len(v))[self._held]])
         return M + np.diag(self.train.lossy), rows
 
-    def breaking_away(self, t: float, q: Array, v: Array) -> dict[int, int]:
-        """Pinned coordinates beyond their bounds, with the direction in which they will go."""
+    def breaking_away(self, t: float, q: Array, v: Array) -> Array:
+        """How far what is pinned is beyond its bounds [N m], shape (nv,): ahead or back as it goes.
+
+        Zero where that is rounding.
+        """
         solved = self.solve(t, q, v)
         low, high = self.bounds(t, v)
         torque = self._balanced(t, q, v, solved) if self.phase.redundant else solved.holding_torque
-        noise = self.phase.noise
-        falls, rises = torque - high > noise, low - torque > noise
-        return {int(i): -1 if falls[i] else 1 for i in self._held if falls[i] or rises[i]}
+        beyond = np.maximum(low - torque, 0.0) - np.maximum(torque - high, 0.0)
+        return np.where(self.phase.pinned & (np.abs(beyond) > self.phase.noise), beyond, 0.0)
 
     def reversing_gears(self, t: float, q: Array, v: Array) -> dict[int, int]:
         """Coordinates in whose gear the power turns round, with the new sign of its torque."""
