@@ -22,11 +22,11 @@ from pinloop.cli import main as cli
 from pinloop.model.description import GROUND
 from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.stopping.result import PLANNING_AID
+from pinloop.safety.studies.results import results_of
 from pinloop.show.plots.svg import color_of
 from pinloop.show.stop_report import make_motion
 from pinloop.show.study_report.distributions import bin_result, histogram, share_explained
 from pinloop.show.study_report.maps import hexagons, map_spans, outline, surface
-from pinloop.show.study_report.results import results_of
 
 from ..safety.stopping.robots_to_stop import Z, made, solid
 from ..safety.studies import wheels

@@ -18,15 +18,9 @@ from ..safety.standards.fit import FITTABLE, fitted
 from ..safety.standards.published import StoppingTable
 from ..safety.studies import Study, WorstCase, worst_case
 from ..safety.studies import study as run_study
+from ..safety.studies.results import Results, results_of
 from ..safety.studies.studyfile import PlannedStudy, read_study
-from ..safety.studies.summary import (
-    Summary,
-    as_document,
-    summarised,
-    summary_table,
-    worst_document,
-    worst_table,
-)
+from ..safety.studies.summary import as_document, summary_table, worst_document, worst_table
 from . import Exit
 from .options import (
     MANY,
@@ -50,7 +44,7 @@ app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
 
 StudyFile = Annotated[Path, argument("Study file (docs/studies.md).", "STUDY.yaml", *YAMLS)]
-Results = Annotated[
+ResultsFile = Annotated[
     Path | None,
     file_option("CSV file of the results. Default: as the study file says.", ends=(".csv",)),
 ]
@@ -68,7 +62,7 @@ _STUDIED = "0 every case stopped and holds; 1 some case did not; 130 interrupted
 @command(app, "study urdf/six_axis_arm.study.yaml --results arm.csv", codes=_STUDIED, panel=MANY)
 def study(
     file: StudyFile,
-    results: Results = None,
+    results: ResultsFile = None,
     jobs: Jobs = None,
     html: Annotated[
         Path | None,
@@ -116,7 +110,7 @@ def worst(
         count("Samples to start from, per criterion.", 1),
     ] = 3,
     evaluations: Annotated[int, count("Stops per start.", 1)] = 200,
-    results: Results = None,
+    results: ResultsFile = None,
     jobs: Jobs = None,
     html: Annotated[
         Path | None,
@@ -154,20 +148,20 @@ def worst(
     return _exit_code(done, summary)
 
 
-def _done(plan: PlannedStudy, jobs: int | None) -> tuple[Study, Summary]:
+def _done(plan: PlannedStudy, jobs: int | None) -> tuple[Study, Results]:
     """The study, made or gone on with."""
     arguments = dict(plan.arguments) | {"jobs": _jobs(plan, jobs)}
     if plan.guessed:
         warn("no brakes file was given or found beside the robot: its brakes are guessed")
     done = run_study(plan.robot, **arguments, progress=watched())
-    return done, summarised(done)
+    return done, results_of(done)
 
 
 def _jobs(plan: PlannedStudy, jobs: int | None) -> int:
     return int(plan.arguments["jobs"]) if jobs is None else jobs
 
 
-def _exit_code(done: Study, summary: Summary) -> int:
+def _exit_code(done: Study, summary: Results) -> int:
     """The exit code; says on standard error why it is not 0."""
     if not done.complete:
         return Exit.INTERRUPTED

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.safety.studies.summary import summarised, summary_table
+from pinloop.safety.studies.results import results_of
+from pinloop.safety.studies.summary import summary_table
 
 from ...states import URDF
 from ...states import robot as loaded
@@ -75,10 +76,10 @@ def test_a_study_counts_them(tmp_path: Path) -> None:
     assert 3 < count < 21
     rows = [float(row["joint_1_beyond_limit_rad"]) for row in study.rows()]
     np.testing.assert_allclose(rows, far, atol=1e-9)
-    (one,) = summarised(study).beyond
+    (one,) = results_of(study).beyond
     assert (one.joint, one.count, one.case) == ("joint_1", count, int(np.argmax(far)))
     assert one.worst == pytest.approx(max(far), abs=1e-9)
-    table = str(summary_table(study, summarised(study)))
+    table = str(summary_table(study, results_of(study)))
     assert "24 of 24 cases stopped and hold, but some beyond limits of joints" in table
     assert f"joint 'joint_1' gets beyond its limits in {count} of the cases" in table
     page = study.save_html(tmp_path / "arm.html", worst=("time",)).read_text(encoding="utf-8")

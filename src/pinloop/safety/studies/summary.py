@@ -11,15 +11,12 @@ gradient to follow. A pattern search needs none and reaches faces and corners of
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
 from ...boundary.arguments import public, require_kind
 from ...boundary.files import json_values
@@ -27,18 +24,10 @@ from ...boundary.marks import Array
 from ...errors import BadValue, printable
 from ...tables.number_format import numbers, units_of
 from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
-from ...tolerances import LIMIT_PASSED
 from ...units import column_unit, shown_unit
 from ..stopping.result import PLANNING_AID
-from .cases import (
-    CLEARANCE,
-    Setup,
-    WorstCase,
-    joint_columns,
-    known_criteria,
-    manifest_of,
-    size_of,
-)
+from .cases import Setup, WorstCase, known_criteria, manifest_of, size_of
+from .results import Beyond, QuantityDistribution, Results, quantity_distributions
 from .study import Study
 
 SAMPLED = "Sampled, not guaranteed."
@@ -46,111 +35,7 @@ _REASONS = 5
 """Reasons of failures that are shown."""
 
 
-@dataclass(frozen=True)
-class Distribution:
-    """How a number is distributed over the cases that stopped and are held, in SI units.
-
-    ``column``: its column; ``median``: half of the cases are better; ``most``: 95 % of the cases
-    are better; ``worst``: the worst one; of clearances the smallest; ``case``: number of that case.
-    """
-
-    column: str
-    median: float
-    most: float
-    worst: float
-    case: int
-
-
-@dataclass(frozen=True)
-class Beyond:
-    """A joint that gets beyond a limit of its position, where no end stop holds it.
-
-    ``joint``: its name; ``count``: number of such cases; ``worst``: how far at most [rad, m];
-    ``case``: number of that case.
-    """
-
-    joint: str
-    count: int
-    worst: float
-    case: int
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A study in a few numbers.
-
-    ``outcomes``: how many cases ended how; ``reasons``: why cases failed and how many did, the most
-    frequent first; ``distributions``: of time, tool path, clearance, and angle or travel per joint;
-    ``beyond``: joints that get beyond their limits in a case.
-    """
-
-    outcomes: Mapping[str, int]
-    reasons: Mapping[str, int]
-    distributions: tuple[Distribution, ...]
-    beyond: tuple[Beyond, ...] = ()
-
-    @property
-    def stopped(self) -> int:
-        """Number of cases that ended with the robot at rest and held."""
-        return self.outcomes.get("stopped", 0)
-
-    @property
-    def not_stopped(self) -> int:
-        """Number of all other cases."""
-        return sum(self.outcomes.values()) - self.stopped
-
-
-def summarised(study: Study) -> Summary:
-    """Sum up a study."""
-    columns = _columns(study.setup)
-    outcomes, reasons = Counter[str](), Counter[str]()
-    cases: list[int] = []
-    numbers: list[list[float]] = []
-    over: dict[str, list[tuple[float, int]]] = {}
-    limits = beyond_columns(study.setup)
-    for row in study.rows():
-        for name, column in limits.items():
-            if isinstance(far := row[column], float) and far > LIMIT_PASSED:
-                over.setdefault(name, []).append((far, int(row["case"])))
-        outcome = str(row["outcome"])
-        outcomes[outcome] += 1
-        if outcome == "stopped":
-            cases.append(int(row["case"]))
-            numbers.append([abs(float(row[name])) for name in columns])
-        elif row["reason"]:
-            reasons[str(row["reason"])] += 1
-    table = np.array(numbers).reshape(len(cases), len(columns))
-    distributions = tuple(
-        distribution_of(name, values, np.array(cases))
-        for name, values in zip(columns, table.T if cases else (), strict=False)
-    )
-    beyond = tuple(Beyond(name, len(over[name]), *max(over[name])) for name in over)
-    return Summary(dict(outcomes), dict(reasons.most_common()), distributions, beyond)
-
-
-def beyond_columns(setup: Setup) -> dict[str, str]:
-    """Columns of how far joints get beyond their limits, by joint."""
-    return {name: joint_columns(setup.robot, name)["beyond_limit"] for name in setup.brakes.joints}
-
-
-def distribution_of(column: str, values: Array, cases: NDArray[np.int64]) -> Distribution:
-    """How a number is distributed.
-
-    ``values``: what is in it, shape (k,) with k > 0; ``cases``: numbers of the cases, shape (k,).
-    """
-    sign = -1.0 if column == CLEARANCE else 1.0
-    worst = int(np.argmax(sign * values))
-    median, most = (sign * float(np.quantile(sign * values, part)) for part in (0.5, 0.95))
-    return Distribution(column, median, most, float(values[worst]), int(cases[worst]))
-
-
-def _columns(setup: Setup) -> list[str]:
-    """What is summed up."""
-    names = ["stopping_time_s", "tool_travel_m", *([CLEARANCE] if setup.obstacles else [])]
-    return names + [joint_columns(setup.robot, name)["excursion"] for name in setup.brakes.joints]
-
-
-def as_document(study: Study, summary: Summary) -> dict[str, Any]:
+def as_document(study: Study, results: Results) -> dict[str, Any]:
     """A summary as JSON has it."""
     return {
         "format": "pinloop-study-summary-1",
@@ -161,20 +46,20 @@ def as_document(study: Study, summary: Summary) -> dict[str, Any]:
         "cases": study.done,
         "size": study.size,
         "complete": study.complete,
-        "outcomes": dict(summary.outcomes),
-        "reasons": dict(summary.reasons),
+        "outcomes": dict(results.outcomes),
+        "reasons": dict(results.reasons),
         "distributions": {
-            item.column: {
-                "median": item.median,
-                "95_percent": item.most,
-                "worst_sampled": item.worst,
-                "case": item.case,
+            item.quantity.column: {
+                "median": item.spread.median,
+                "95_percent": item.spread.most,
+                "worst_sampled": item.spread.worst,
+                "case": item.spread.case,
             }
-            for item in summary.distributions
+            for item in _distributions(study, results)
         },
         "beyond_limits": {
             item.joint: {"cases": item.count, "worst_sampled": item.worst, "case": item.case}
-            for item in summary.beyond
+            for item in results.beyond
         },
         "manifest": json_values(manifest_of(study.setup, study.sampling)),
     }
@@ -346,24 +231,24 @@ def pattern_search(
 # -- tables ---------------------------------------------------------------------------------------
 
 
-def summary_table(study: Study, summary: Summary) -> Report:
+def summary_table(study: Study, results: Results) -> Report:
     """The table of a study."""
-    fine = study.complete and not summary.not_stopped and not summary.beyond
+    fine = study.complete and not results.not_stopped and not results.beyond
     mark: Mark = "good" if fine else "bad"
     name = printable(study.setup.robot.name)
-    title = f"{name}: {summary.stopped} of {study.done} cases stopped and hold"
-    if summary.beyond:
+    title = f"{name}: {results.stopped} of {study.done} cases stopped and hold"
+    if results.beyond:
         title += ", but some beyond limits of joints"
     if not study.complete:
         title += f"; {study.size - study.done} of {study.size} are still to be done"
-    shown = list(summary.reasons.items())[:_REASONS]
-    more = len(summary.reasons) - len(shown)
+    shown = list(results.reasons.items())[:_REASONS]
+    more = len(results.reasons) - len(shown)
     reasons = [f"{count} x {reason}" for reason, count in shown]
     reasons += [f"{more} other reasons are in the results"] if more else []
-    beyond = (beyond_text(study.setup, joint) for joint in summary.beyond)
+    beyond = (beyond_text(study.setup, joint) for joint in results.beyond)
     blocks: list[Block] = [
-        _facts(study, summary),
-        _distributions(summary),
+        _facts(study, results),
+        _grid(study, results),
         Notes.of("Beyond limits", beyond, "caution"),
         Notes.of("Failed cases", reasons, "caution"),
     ]
@@ -381,10 +266,10 @@ def beyond_text(setup: Setup, beyond: Beyond) -> str:
     )
 
 
-def _facts(study: Study, summary: Summary) -> KeyValues:
+def _facts(study: Study, results: Results) -> KeyValues:
     setup = study.setup
     moving = [variable for variable in setup.variables if variable.varies]
-    ended = sorted(summary.outcomes.items(), key=lambda item: -item[1])
+    ended = sorted(results.outcomes.items(), key=lambda item: -item[1])
     entries: list[tuple[str, str | Cell]] = [
         ("cases", f"{study.done} of {study.size}, {study.sampling!r}"),
         *((name, Cell(str(count), "" if name == "stopped" else "bad")) for name, count in ended),
@@ -396,27 +281,18 @@ def _facts(study: Study, summary: Summary) -> KeyValues:
     return KeyValues.of("Study", entries)
 
 
-_OF_ROBOT = {
-    "stopping_time_s": "stopping time",
-    "tool_travel_m": "tool path",
-    CLEARANCE: "clearance",
-}
+def _distributions(study: Study, results: Results) -> list[QuantityDistribution]:
+    """Of stopping time, tool path, clearance, and angle or travel per joint."""
+    every = quantity_distributions(results, study.setup)
+    return [item for item in every if item.quantity.kind not in ("impulse", "gear")]
 
 
-def _named(column: str) -> tuple[str, str, float]:
-    """What a column is, its unit in tables, and the factor from SI."""
-    unit = column_unit(column)
-    name, _, _ = column.rpartition("_excursion_")
-    of_joint = f"{'angle' if unit == 'rad' else 'travel'} of {name}"
-    return (_OF_ROBOT.get(column, of_joint), *shown_unit(unit))
-
-
-def _distributions(summary: Summary) -> Table:
+def _grid(study: Study, results: Results) -> Table:
     rows = []
-    for spread in summary.distributions:
-        what, unit, factor = _named(spread.column)
-        values = (factor * value for value in (spread.median, spread.most, spread.worst))
-        rows.append((f"{what} [{unit}]", *numbers(values), str(spread.case)))
+    for item in _distributions(study, results):
+        quantity, spread = item.quantity, item.spread
+        values = (quantity.factor * x for x in (spread.median, spread.most, spread.worst))
+        rows.append((quantity.label, *numbers(values), str(spread.case)))
     title = "Distribution over the cases that stopped and hold"
     return Table.of(title, ("<", "median", "95 %", "worst sampled", "case"), rows)
 

@@ -35,13 +35,21 @@ from ...safety.stopping.result import (
     RobotRecord,
 )
 from ...safety.studies.cases import WorstCase, manifest_of
+from ...safety.studies.results import results_of
 from ...safety.studies.study import Study
 from ...safety.studies.summary import SAMPLED
 from ...tables.report import Section, render, section_blocks
 from ..plots.svg import figure, legend
 from ..scene.commands import viewer_script
 from ..stop_report import provenance_of
-from .distributions import KEYS, angle_charts, influence_of, table_rows, whole_charts
+from .distributions import (
+    KEYS,
+    angle_charts,
+    influence_of,
+    measures_of,
+    table_rows,
+    whole_charts,
+)
 from .maps import maps_of, surface
 from .overview import (
     MOST_LIVE,
@@ -53,7 +61,6 @@ from .overview import (
     shown_cases,
     warnings,
 )
-from .results import quantity_distributions, results_of
 
 __all__ = ["write_report"]
 
@@ -87,7 +94,7 @@ def _page_of(
     sections: Iterable[Section],
 ) -> str:
     own, setup, results = section_blocks(study, sections), study.setup, results_of(study)
-    measures = quantity_distributions(results, setup)
+    measures = measures_of(results, setup)
     cases = choose_cases(study, results, measures, worst)
     shared: dict[str, int] = {}
     numbers = list(cards(study, results, measures))

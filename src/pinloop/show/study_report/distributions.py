@@ -7,7 +7,7 @@ chance alone would explain (Kelley 1935, epsilon squared): ``1 - (within / (n - 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from ...boundary.marks import Array
 from ...errors import printable
+from ...safety.studies.cases import CLEARANCE, Setup
+from ...safety.studies.results import QuantityDistribution, Results, quantity_distributions
 from ...safety.studies.space import Variable
 from ...tables.number_format import decimals, number
 from ...tolerances import ALL_EQUAL
 from ...units import shown_unit
 from ..plots import Chart, Instant, Line, Shape
 from ..plots.svg import Key
-from .results import VARIED, Measures, QuantityDistribution, Results, capital
 
 _SHAPE: dict[str, Any] = {"height": 170.0, "half": True, "follows": False}
 _SMALL = 120.0
@@ -51,6 +52,32 @@ KEYS = (
     Key("9 of 10 cases", _MEDIAN, area=True, opacity=0.2),
 )
 """What lines and areas of the charts of influences are."""
+VARIED = {
+    "pose": "position",
+    "speed": "speed",
+    "delay": "later brake",
+    "band": "band",
+    "payload": "payload",
+    "instant": "instant of the signal",
+}
+"""What the kinds of variables are called."""
+
+Measures = Mapping[str, QuantityDistribution]
+"""Distributions of quantities by criterion."""
+
+
+def measures_of(results: Results, setup: Setup) -> Measures:
+    """Quantities of the cases that stopped, but those that are zero everywhere."""
+    return {
+        measure.quantity.criterion: measure
+        for measure in quantity_distributions(results, setup)
+        if measure.quantity.column == CLEARANCE or measure.values.max() > 0.0
+    }
+
+
+def capital(text: str) -> str:
+    """A name as a heading."""
+    return text[:1].upper() + text[1:]
 
 
 # -- distributions --------------------------------------------------------------------------------

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from ...boundary.marks import Array
 from ...errors import printable
 from ...safety.space.solids import Obstacle
+from ...safety.studies.results import QuantityDistribution, Results
 from ...tables.report import Markup
 from ...tolerances import STILL_TOOL
 from ..plots import Chart, Shape
 from ..plots.svg import color_of, color_scale
 from ..scene.replay import Layer
-from .results import Measures, QuantityDistribution, Results, capital
+from .distributions import Measures, capital
 
 trimesh = lazy_loader.load("trimesh")
 

@@ -16,6 +16,7 @@ from ...safety.stopping.loads import CLOSURE
 from ...safety.stopping.prepared_robot import tool_of
 from ...safety.stopping.travel import JointStop
 from ...safety.studies.cases import Setup, WorstCase, known_criteria
+from ...safety.studies.results import QuantityDistribution, Results, quantities
 from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
 from ...safety.studies.summary import beyond_text
@@ -23,15 +24,8 @@ from ...tables.number_format import Units, decimals, listed, milliseconds, numbe
 from ...tables.report import Block, Cell, KeyValues, Table
 from ...units import shown_unit
 from ..stop_report import Badge, Card, make_motion
+from .distributions import VARIED, Measures
 from .maps import obstacle_layers
-from .results import (
-    VARIED,
-    Measures,
-    QuantityDistribution,
-    Results,
-    joints_beyond,
-    quantities,
-)
 
 _MOST = 5
 """So many cases are replayed, if nobody names them."""
@@ -52,7 +46,7 @@ def badge(study: Study, results: Results) -> Badge:
     if not study.complete:
         more += f"; {study.size - study.done} of {study.size} are still to be done"
     result = Badge("good" if good else "bad", str(results.stopped), more)
-    return result.beyond((limit.joint for limit in joints_beyond(study, results)), "some ")
+    return result.beyond((limit.joint for limit in results.beyond), "some ")
 
 
 def cards(study: Study, results: Results, measures: Measures) -> Iterator[Card]:
@@ -124,7 +118,7 @@ def warnings(
 ) -> list[str]:
     """What is odd: counted over all cases where the results tell it, else over those replayed."""
     setup = study.setup
-    beyond = (beyond_text(setup, limit) for limit in joints_beyond(study, results))
+    beyond = (beyond_text(setup, limit) for limit in results.beyond)
     known = list(dict.fromkeys([*setup.brakes.warnings, *setup.robot.warnings]))
     sentences = [*beyond, *_counted(study, results, measures), *known]
     counts = Counter(text for stop in stops for text in set(stop.warnings) - set(known))

@@ -1,4 +1,4 @@
-"""What came out of the cases of a study: the columns that a report needs, and their quantities.
+"""What came out of the cases of a study: columns of numbers, their quantities and distributions.
 
 The file is read once, row by row. Kept are eight bytes per number of a case that stopped; of all
 others how many there are of each sort.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 
 from ...boundary.marks import Array
 from ...errors import printable
-from ...safety.studies.cases import CLEARANCE, TOOL_PLACE, Setup, criteria, joint_columns
-from ...safety.studies.journal import read_cells, unreadable
-from ...safety.studies.study import Study
-from ...safety.studies.summary import Beyond, Distribution, beyond_columns, distribution_of
 from ...tables.number_format import decimals, number
 from ...tolerances import LIMIT_PASSED
 from ...units import column_unit, shown_unit
+from .cases import CLEARANCE, TOOL_PLACE, Setup, criteria, joint_columns
+from .journal import read_cells, unreadable
+from .study import Study
 
 _EXAMPLES = 5
 """Numbers of cases that are given of each sort of failure."""
@@ -34,6 +33,7 @@ _SORTS = 40
 """Sorts of failures that are kept apart; whatever comes after them is one more."""
 _PLACES = 400
 """Places of cases that did not stop which are kept for maps."""
+_BEYOND = "beyond_limit"
 _OTHER = "other reasons, which are in the results"
 _WHY = {
     "does not hold": "it comes to rest, but brakes and friction do not hold it against gravity",
@@ -64,6 +64,19 @@ class Failure:
         return _WHY.get(self.outcome, "no reason was given")
 
 
+@dataclass(frozen=True)
+class Beyond:
+    """A joint that gets beyond a limit of its position, where no end stop holds it.
+
+    In how many cases, how far at most [rad, m], and in which case that was.
+    """
+
+    joint: str
+    count: int
+    worst: float
+    case: int
+
+
 @dataclass(frozen=True, eq=False)
 class Results:
     """What came out of a study, column by column.
@@ -71,7 +84,9 @@ class Results:
     Args:
         cases: numbers of the cases that stopped and are held, shape (k,).
         columns: numbers by column [SI], shape (k,).
-        failures: all other cases by sort, the most frequent first.
+        reasons: why cases failed and how many did, the most frequent first.
+        failures: all cases that did not stop by sort, the most frequent first.
+        beyond: joints that get beyond their limits in a case.
         lost: places of the tool at the signal of those that did not stop [m], shape (m, 3); the
             first ones, if there are many.
     """
@@ -79,13 +94,20 @@ class Results:
     cases: NDArray[np.int64]
     columns: Mapping[str, Array]
     outcomes: Mapping[str, int]
+    reasons: Mapping[str, int]
     failures: tuple[Failure, ...]
+    beyond: tuple[Beyond, ...]
     lost: Array
 
     @property
     def stopped(self) -> int:
         """Number of cases that ended with the robot at rest and held."""
         return len(self.cases)
+
+    @property
+    def not_stopped(self) -> int:
+        """Number of all other cases."""
+        return sum(self.outcomes.values()) - self.stopped
 
     def column_of(self, name: str, measure: QuantityDistribution) -> Array:
         """A column for the cases of which a quantity is known, shape (k,)."""
@@ -99,20 +121,27 @@ class Results:
 
 def results_of(study: Study) -> Results:
     """Read the results of a study."""
-    columns = _needed(study.setup)
+    setup = study.setup
+    columns = _needed(setup)
     at = {name: k for k, name in enumerate(study.names)}
     pick, place = (itemgetter(*(at[name] for name in names)) for names in (columns, TOOL_PLACE))
-    numbers, outcomes = array("d"), Counter[str]()
+    limits = {name: at[joint_columns(setup.robot, name)[_BEYOND]] for name in setup.brakes.joints}
+    numbers, outcomes, reasons = array("d"), Counter[str](), Counter[str]()
     failures: dict[tuple[str, str], Failure] = {}
+    over: dict[str, list[tuple[float, int]]] = {name: [] for name in limits}
     lost: list[list[float]] = []
     try:
         for cells in read_cells(study.path, study.names, study.done):
-            outcome = cells[at["outcome"]]
+            case, outcome, reason = int(cells[0]), cells[at["outcome"]], cells[at["reason"]]
             outcomes[outcome] += 1
+            for name, k in limits.items():
+                if (far := float(cells[k] or "nan")) > LIMIT_PASSED:
+                    over[name].append((far, case))
             if outcome == "stopped":
                 numbers.extend(float(cell or "nan") for cell in pick(cells))
                 continue
-            _count(failures, outcome, cells[at["reason"]], int(cells[0]))
+            reasons.update([reason] if reason else [])
+            _count(failures, outcome, reason, case)
             if all(place(cells)) and len(lost) < _PLACES:
                 lost.append([float(cell) for cell in place(cells)])
     except ValueError as error:  # a cell that is no number
@@ -121,8 +150,10 @@ def results_of(study: Study) -> Results:
     return Results(
         table[:, 0].astype(np.int64),
         {name: np.ascontiguousarray(table[:, k]) for k, name in enumerate(columns)},
-        outcomes,
+        dict(outcomes),
+        dict(reasons.most_common()),
         tuple(sorted(failures.values(), key=lambda failure: -failure.count)),
+        tuple(Beyond(name, len(far), *max(far)) for name, far in over.items() if far),
         np.array(lost).reshape(-1, 3),
     )
 
@@ -134,7 +165,7 @@ def _needed(setup: Setup) -> list[str]:
     names += [CLEARANCE] if setup.obstacles else []
     for name in setup.brakes.joints:
         of = joint_columns(setup.robot, name)
-        wanted = ("excursion", "beyond_limit", "impulse", "peak_gear_torque")
+        wanted = ("excursion", "impulse", "peak_gear_torque")
         names += [of[attribute] for attribute in wanted]
     return names
 
@@ -151,30 +182,10 @@ def _count(failures: dict[tuple[str, str], Failure], outcome: str, reason: str, 
         sort.cases.append(case)
 
 
-def joints_beyond(study: Study, results: Results) -> list[Beyond]:
-    """Joints that get beyond their limits in a case that stopped."""
-    joints = []
-    for name, column in beyond_columns(study.setup).items():
-        far = results.columns[column]
-        if count := int(np.sum(far > LIMIT_PASSED)):
-            worst = int(np.argmax(far))
-            joints.append(Beyond(name, count, float(far[worst]), int(results.cases[worst])))
-    return joints
-
-
 # -- quantities -----------------------------------------------------------------------------------
 
 Kind = Literal["time", "travel", "clearance", "angle", "impulse", "gear"]
 
-VARIED = {
-    "pose": "position",
-    "speed": "speed",
-    "delay": "later brake",
-    "band": "band",
-    "payload": "payload",
-    "instant": "instant of the signal",
-}
-"""What the kinds of variables are called."""
 _NAMES = {
     "time": "stopping time",
     "travel": "tool path",
@@ -222,6 +233,20 @@ class Quantity(NamedTuple):
         return number(shown, decimals([shown], most=3))
 
 
+@dataclass(frozen=True)
+class Distribution:
+    """How a number is distributed over the cases that stopped and are held, in SI units.
+
+    Half of the cases are better than the median, 95 % better than ``most``; of clearances the
+    worst one is the smallest. ``case``: number of that case.
+    """
+
+    median: float
+    most: float
+    worst: float
+    case: int
+
+
 @dataclass(frozen=True, eq=False)
 class QuantityDistribution:
     """A quantity over the cases that stopped and are held: values [SI] and their cases, (k,)."""
@@ -237,10 +262,6 @@ class QuantityDistribution:
         return self.quantity.factor * self.values
 
 
-Measures = Mapping[str, QuantityDistribution]
-"""Distributions of quantities by criterion."""
-
-
 def quantities(setup: Setup) -> list[Quantity]:
     """All of them, in the order of `criteria`."""
     entries = []
@@ -253,19 +274,19 @@ def quantities(setup: Setup) -> list[Quantity]:
     return entries
 
 
-def quantity_distributions(results: Results, setup: Setup) -> Measures:
-    """Quantities of the cases that stopped, by criterion, but those that are zero everywhere."""
-    measures = {}
+def quantity_distributions(results: Results, setup: Setup) -> Iterator[QuantityDistribution]:
+    """Quantities of the cases that stopped, in the order of `criteria`."""
     for quantity in quantities(setup):
         values = np.abs(results.columns[quantity.column])
         finite = np.isfinite(values)
         values, cases = values[finite], results.cases[finite]
-        if len(values) and (quantity.column == CLEARANCE or values.max() > 0.0):
-            spread = distribution_of(quantity.column, values, cases)
-            measures[quantity.criterion] = QuantityDistribution(quantity, values, cases, spread)
-    return measures
+        if len(values):
+            spread = _distribution(values, cases, -1.0 if quantity.column == CLEARANCE else 1.0)
+            yield QuantityDistribution(quantity, values, cases, spread)
 
 
-def capital(text: str) -> str:
-    """A name as a heading."""
-    return text[:1].upper() + text[1:]
+def _distribution(values: Array, cases: NDArray[np.int64], sign: float) -> Distribution:
+    """How numbers (k,), k > 0, of cases are distributed; bad if large times the sign."""
+    worst = int(np.argmax(sign * values))
+    median, most = (sign * float(np.quantile(sign * values, part)) for part in (0.5, 0.95))
+    return Distribution(median, most, float(values[worst]), int(cases[worst]))
