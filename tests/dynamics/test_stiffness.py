@@ -408,7 +408,7 @@ def test_explicit_steps_go_on_where_a_brake_lets_go(name: str) -> None:
     found = run(method=pl.MuntheKaas(name, rtol=tolerance, atol=tolerance))
     assert found.accuracy is not None
     started, ended = map(float, re.findall(r"from t = (\S+) s on", found.accuracy.switched))
-    assert 0.99 < started < 1.01 < ended < 1.6
+    assert 0.99 < started < 1.01 < ended < 1.02
     assert f"implicit steps ('radau9') took over from '{name}'" in found.accuracy.switched
     assert found.accuracy.switched.endswith(f"s on steps of '{name}' go on")
     # Without the brake it takes about as many evaluations: implicit ones are a part of them.
@@ -416,7 +416,7 @@ def test_explicit_steps_go_on_where_a_brake_lets_go(name: str) -> None:
         machine, q, v, until=3.0, losses=False,
         method=pl.MuntheKaas(name, rtol=tolerance, atol=tolerance),
     )  # fmt: skip
-    assert found.evaluations < 2.5 * plain.evaluations
+    assert found.evaluations < 2.0 * plain.evaluations
     fine = run(method=pl.MuntheKaas("radau9", rtol=1e-11, atol=1e-11))
     np.testing.assert_allclose(found.q[-1], fine.q[-1], rtol=0, atol=1e3 * tolerance)
     assert not any("balance" in warning for warning in found.warnings)

@@ -237,7 +237,10 @@ class Stepper:
     ) -> tuple[Step, float, StepMemory]:
         """One accepted step of about ``h``, not past ``end``; the next size and memory."""
         method, first, plain, flow = self.method, 0.0, flow, memory.flow(flow)
-        if memory.taken in _SOON or memory.taken % _OFTEN == _OFTEN - 1:
+        taken = memory.taken
+        # Slopes that iterations have computed anew cost nothing to judge, once steps have grown.
+        told = taken > min(_SOON) and self._known_slopes(memory) is not None
+        if told or taken in _SOON or taken % _OFTEN == _OFTEN - 1:
             memory, h = self._asked(flow, memory, t, h, end, state)
         trouble: PinloopError | None = None
         while True:
@@ -295,12 +298,19 @@ class Stepper:
         stiff = memory.stiff is not None and self.method.when_stiff == "switch"
         return stiff or self._tableau.implicit
 
+    def _known_slopes(self, memory: StepMemory) -> Slopes | None:
+        """Slopes at the start of a step, if implicit ones have computed them."""
+        fresh = memory.iterated.fresh and self._takes_implicit(memory)
+        return memory.iterated.slopes if fresh else None
+
     def _looked(
         self, flow: Flow, memory: StepMemory, t: float, h: float, state: State
     ) -> StepMemory:
         """The memory after a look whether explicit steps of size ``h`` are too long."""
         f, tableau = partial(self._evaluated, flow.acceleration), self._tableau
-        slopes = difference_slopes(flow.manifold, f, t, state, self._scale)
+        slopes = self._known_slopes(memory)
+        if slopes is None:
+            slopes = difference_slopes(flow.manifold, f, t, state, self._scale)
         stiff = not tableau.implicit and outgrown(tableau, h, slopes)
         if stiff != (memory.stiff is not None):
             iterated = Iterated(slopes, fresh=True)
