@@ -131,8 +131,8 @@ IDLE_WEIGHT = 1e-6
 """1: weight, in assembly, of motions that bring no joint nearer to where it is wanted"""
 FITTED = 1e-12
 """rad, lengths: residual at which a fit of rounded geometry has succeeded, or has nothing to do"""
-BEST_FIT = 3e-15
-"""rad, lengths: residual at which a fit stops improving"""
+BEST_FIT = 1e-15
+"""rad, lengths: residual per root of the equations at which a fit stops improving"""
 FITTED_ZERO = 1e-11
 """1: singular values of rows that depend on each other exactly stay below this after a fit"""
 FITTED_FINEST = 1e-8

@@ -358,7 +358,7 @@ def fit_frames(
             threshold = max(threshold / 10, FITTED_FINEST)
         if best is None or error < best[0]:
             best = error, fit
-        if error < BEST_FIT:
+        if error < BEST_FIT * np.sqrt(len(missing)):  # rounding adds up
             break
         damping = np.full(matrix.shape[1], max(error, LEAST_DAMPING) ** 2)
         damping[: len(shift)] = threshold**2 * max(1, len(at))
