@@ -128,12 +128,15 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
         noise += _growth(train, now)
         settled = _settled(train, phase, now, contacts, (torque, side), loose, noise)
         settled = _marked_redundant(settled, M + np.diag(train.lossy), J)
+        at, ends_at = contacts.columns, (torque - contacts.low, contacts.high - torque)
+        if not len(J) and (np.minimum(*ends_at) > RELEASE * noise[at])[side == 0].all():
+            return settled  # without loops nothing is heavier than it looks from its own joint
         equations.enter(settled)
         beyond = equations.breaking_away(now.t, now.q, now.v)
         back = list(now.refuted)
         noise[back] = np.maximum(noise, np.abs(beyond))[back]
-        at, way = contacts.columns, np.sign(beyond[contacts.columns])
-        inside = np.abs(np.where(way > 0, contacts.low, contacts.high) - torque)
+        way = np.sign(beyond[at])
+        inside = np.abs(np.where(way > 0, *ends_at))
         gone = giving_in(np.abs(beyond[at]), inside, noise[at])
         if not gone.any():
             return replace(settled, noise=noise) if back else settled
