@@ -61,7 +61,7 @@ def _run_counts(name: str) -> dict[str, int]:
     """Calls per fixed step, and evaluations of a run with controlled ones."""
     motion = MOTIONS[name]
     robot, q, v = motion.start()
-    step = min(1e-3, motion.until / 300)
+    step = min(1e-3, motion.until / 650)
 
     def run(until: float, method: pl.MuntheKaas) -> pl.Trajectory:
         forces = motion.loads.forces
@@ -71,8 +71,8 @@ def _run_counts(name: str) -> dict[str, int]:
         method = pl.MuntheKaas("rk4", step=step)
         return lambda: run(steps * step, method)
 
-    # After 20 steps, and after 40, a run looks once whether they are short enough.
-    per_step = (calls(fixed(38)) - calls(fixed(22))) / 16
+    # Every 640 steps a run looks once whether they are short enough.
+    per_step = (calls(fixed(650)) - calls(fixed(10))) / 640
     method = pl.MuntheKaas("dop853", rtol=1e-8, atol=1e-8)
     done = run(motion.until, method)
     return {
