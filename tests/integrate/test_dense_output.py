@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.integrate import Coordinate, Guard, Guards, MuntheKaas, Step
+from pinloop.integrate import (
+    INNER,
+    Coordinate,
+    Guard,
+    Guards,
+    MuntheKaas,
+    Step,
+    hermite,
+    refined,
+)
 from pinloop.simulation.modes import RobotManifold
 
 from .. import motion_by_hand as hand
@@ -213,6 +222,23 @@ def test_a_level_that_a_quintic_does_not_reach_is_found() -> None:
             assert q(crossing.t) == pytest.approx(level, abs=1e-12) and crossing.t < 0.5
         coarse, _ = guards.locate(Step(RobotManifold(machine), *ends), watched)
         assert coarse is None
+
+
+def test_many_steps_are_refined_at_once_and_those_without_inner_accelerations_stay() -> None:
+    """Polynomials of the eighth degree are told by both ends and what is inside; quintics stay."""
+    rng = np.random.default_rng(3)
+    want = rng.normal(size=(8, 4, 2))  # of s, s^2, ..., four steps of two coordinates
+    want[5:, 1] = 0.0
+    ones = [np.polynomial.Polynomial([0.0, *column]) for column in want.reshape(8, -1).T]
+
+    def at(s: float, order: int) -> Array:
+        values = [one.deriv(order)(s) if order else one(s) for one in ones]
+        return np.array(values).reshape(4, 2)
+
+    quintic = hermite(at(1.0, 0), at(0.0, 1), at(1.0, 1), at(0.0, 2), at(1.0, 2))
+    bends = np.array([at(s, 2) for s in INNER.tolist()])
+    bends[:, 1] = np.inf
+    np.testing.assert_allclose(refined(quintic, INNER, bends), want, atol=1e-11)
 
 
 def test_limits_that_are_passed_are_as_accurate_as_the_method() -> None:

@@ -23,6 +23,7 @@ from .polynomials import (
     Bernstein,
     Interpolation,
     hermite,
+    refined,
     slope_powers,
     value_powers,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "difference_slopes",
     "get_tableau",
     "hermite",
+    "refined",
     "slope_powers",
     "unit_roots",
     "value_powers",

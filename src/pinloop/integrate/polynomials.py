@@ -140,20 +140,22 @@ def refined(quintic: Array, parts: Array, bends: Array) -> Array:
     ``s^3 (1 - s)^3 c(s)`` is added, which leaves it as it is at both ends.
 
     Args:
-        quintic: its coefficients, shape (5, n).
+        quintic: its coefficients, shape (5, ...).
         parts: up to three parts of a step, shape (k,).
-        bends: second derivatives there, shape (k, n).
+        bends: second derivatives there, shape (k, ...); infinite where it stays as it is.
 
     Returns:
-        Coefficients, shape (5 + k, n).
+        Coefficients, shape (5 + k, ...).
     """
-    count = len(parts)
-    p, bumps = np.zeros((5 + count, quintic.shape[1])), np.zeros((5 + count, count))
-    p[:5] = quintic
+    count, p = len(parts), quintic.reshape(5, -1)
+    bumps = np.zeros((5 + count, count))
     for k in range(count):
         bumps[2 + k : 6 + k, k] = 1.0, -3.0, 3.0, -1.0
-    second = bend_powers(parts, 5 + count)
-    return np.asarray(p + bumps @ np.linalg.solve(second @ bumps, bends - second @ p))
+    more = bends.reshape(count, -1) - bend_powers(parts) @ p
+    more[np.isinf(more)] = 0.0
+    whole = bumps @ np.linalg.solve(bend_powers(parts, 5 + count) @ bumps, more)
+    whole[:5] += p
+    return whole.reshape(-1, *quintic.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,7 +79,7 @@ def test_drives_that_go_on_into_a_dead_point_are_named(category: int, tmp_path: 
 
 def test_energy_that_no_tolerance_explains_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without branches and guards: swings lose or gain tens of joules."""
-    monkeypatch.setattr(simulation, "Flow", lambda *parts: Flow(*parts[:3]))
+    monkeypatch.setattr(simulation, "Flow", lambda *parts, **_: Flow(*parts[:3]))
     machine, doubtful = robot("spherical_fourbar"), 0
     brakes = pl.Brakes({"joint_1": pl.safety.JointBrake(kind="none")})
     for angle, rate in SWINGS:

@@ -34,7 +34,7 @@ from ..space.interval_tree import joint_limits
 from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.plan import Category, as_category
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot
-from ..stopping.stop import STOP_METHOD, stop_prepared
+from ..stopping.stop import stop_prepared
 from .extension import Extension, Finder, Pose
 from .posture import checked_payload, payload_point
 
@@ -301,7 +301,7 @@ def annex_b(
     brakes = brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)
     vector = robot.gravity if gravity is None else flat_numbers(gravity, "gravity", 3)
     settings = Settings(
-        brakes.for_robot(robot), np.array(vector), until, method or STOP_METHOD, standstill
+        brakes.for_robot(robot), np.array(vector), until, method or MuntheKaas(), standstill
     )
     names = _checked_axes(robot, settings.brakes, axes, chosen)
     full = {

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...boundary.marks import Array
 from ...boundary.values import stored_fields
 from ...dynamics import EquationsOfMotion
-from ...integrate import TURN, MuntheKaas, Step, hermite, slope_powers, value_powers
+from ...integrate import INNER, TURN, MuntheKaas, Step, hermite, refined, slope_powers, value_powers
 from ...model.mechanism import Mechanism
 from ...simulation.limits import JointEnd
 from ...simulation.modes import RobotManifold
@@ -91,13 +91,10 @@ class StopHistory:
         steps = (lasts & moves).nonzero()[0]
         length = run.t[steps + 1] - run.t[steps]
         h = length[:, None]
-        p = hermite(
-            run.psi[steps],
-            h * run.v[steps],
-            h * run.v[steps + 1],
-            h * h * run.a[steps],
-            h * h * run.a[steps + 1],
-        )
+        (v0, v1), (a0, a1) = ((h * x[steps], h * x[steps + 1]) for x in (run.v, run.a))
+        p = hermite(run.psi[steps], v0, v1, h * a0, h * a1)
+        if run.inner is not None:
+            p = refined(p, INNER, h * h * np.moveaxis(run.inner[steps], 1, 0))
         dense = None if robot.nq == robot.nv else tuple(map(self.step, steps.tolist()))
         turns = ~robot.is_translation
         return MovingSteps(steps, run.t[steps], length, run.q[steps], p, turns, dense)
@@ -140,7 +137,7 @@ class MovingSteps:
         start: when each starts [s], shape (k,).
         h: how long each takes [s], shape (k,).
         q: configuration at which each starts, shape (k, nq).
-        p: coefficients of the path in each, shape (5, k, nv); of joints that are no vector space
+        p: coefficients of the path in each, shape (5|8, k, nv); of joints that are no vector space
             only nearly right.
         turns: mask of the coordinates that are angles, shape (nv,).
         dense: the steps, with what they know of curved joints; None if no joint is curved.
@@ -175,8 +172,8 @@ class MovingSteps:
         """
         if self.dense is None:
             p = self.p[:, rows]
-            q = self.q[rows, None] + np.einsum("kgp,pkn->kgn", value_powers(parts), p)
-            rates = np.einsum("kgp,pkn->kgn", slope_powers(parts), p)
+            q = self.q[rows, None] + np.einsum("kgp,pkn->kgn", value_powers(parts, len(p)), p)
+            rates = np.einsum("kgp,pkn->kgn", slope_powers(parts, len(p)), p)
             return q, np.asarray(rates / self.h[rows, None, None])
         states = [
             self.dense[row].inside(some) for row, some in zip(rows.tolist(), parts, strict=True)

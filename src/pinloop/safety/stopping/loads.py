@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -209,14 +208,9 @@ def _torques(train: Drivetrain, solved: Solved, follow: NDArray[np.bool_]) -> tu
 
 def _stack_sliding(sliding: list[Sliding]) -> Sliding:
     """What stays the same in many phases, one after another along the first axis, (k, 1, nv)."""
-
-    def stacked(values: list[Any]) -> Any:
-        array = np.array(values)
-        return array.reshape(len(values), 1, array.size // max(len(values), 1))
-
-    return Sliding(
-        *(stacked([getattr(phase, field.name) for phase in sliding]) for field in fields(Sliding))
-    )
+    count = len(sliding)
+    every = [np.array([getattr(x, field.name) for x in sliding]) for field in fields(Sliding)]
+    return Sliding(*(x.reshape(count, 1, x.size // max(count, 1)) for x in every))
 
 
 CLOSURE = 1e-4

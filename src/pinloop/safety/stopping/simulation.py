@@ -137,6 +137,7 @@ class StopSimulation:
             None if projector is None else lambda: projector.regularity,
             None if projector is None else self._on_branch,
             self._loss,
+            fine=True,
         )
         self._guards: dict[Phase, Guards[PhaseEvent]] = {}
         self.recording = EveryStep(robot.nq, robot.nv)
@@ -255,10 +256,9 @@ class StopSimulation:
     def record(self, state: State, step: Step | None) -> None:
         """See `HybridSystem`."""
         t, q, v, a = state[:4]
-        last = self.equations.last
-        self.solved.append(last if last is not None and last.a is a else None)
+        self.solved.append(self.equations.solution(a))
         self.passages.append(self.equations.passage)
-        psi, a0, inner = (step.psi, step.a0, step.inner) if step else (None, None, None)
+        psi, a0, inner = (step.psi, step.a0, step.bends) if step else (None, None, None)
         self.recording.add(Recorded(t, q, v, a, len(self.phases) - 1, psi, None, inner, a0))
         self.last = state
         if step is not None:

@@ -39,9 +39,6 @@ from .travel import all_stand_since
 
 Measure = Callable[[StopResult], float]
 
-STOP_METHOD = MuntheKaas("dopri5")
-"""Stops are read between their steps, for peaks and work. Steps of "dop853" are too long for
-quintics, whose energy balances a hundred times worse, and between so many events save nothing."""
 _GOING_ON = Trigger()
 
 
@@ -76,7 +73,7 @@ def stop(
         trigger: what the robot does when the signal comes, and the chain of signals.
         gravity: gravity in the robot's base [m/s^2], shape (3,); that of its file by default.
         until: limit of the time from the signal on [s]; reaching it is a failure.
-        method: integrator; Dormand-Prince 5(4) with tolerance 1e-8 by default.
+        method: integrator; Dormand-Prince 8(5,3) with tolerance 1e-8 by default.
         standstill: what counts as standing still.
         limits: what happens at the position limits of joints with one axis. "warn": the result says
             which were passed; "end stop": joints hit them, with an impulse, and rest on them.
@@ -100,7 +97,7 @@ def stop(
         q,
         v,
         until,
-        method or STOP_METHOD,
+        method or MuntheKaas(),
         standstill,
     )
 
@@ -333,7 +330,7 @@ class _Path:
     def slowed(self) -> tuple[Plan, list[tuple[float, str]]]:
         """The plan with the shortest duration whose torques the drives have."""
         plan = self.plan
-        if not self._lacks(plan.duration):
+        if self._lacking_torque(plan.duration, whole=False) <= 0.0:
             return plan, []
         command, long, fits = plan.brake_times.command, plan.duration, False
         while not fits:
@@ -347,16 +344,12 @@ class _Path:
             short, long = long, min(2.0 * long, plan.longest)
             if long > _LONGEST * plan.duration:
                 return plan, [(command, "the drives cannot hold the path, however slowly")]
-            fits = not self._lacks(long)
+            fits = self._lacking_torque(long, whole=False) <= 0.0
         root = float(scipy.optimize.brentq(self._lacking_torque, short, long, rtol=PATH_DURATION))
         enough = min(root * (1.0 + 10 * PATH_DURATION), plan.longest)
         part = 100.0 * plan.duration / enough
         text = f"deceleration on the path reduced to {part:.3g} % by the torque of the drives"
         return plan.on_path(enough), [(command, text)]
-
-    def _lacks(self, duration: float) -> bool:
-        """Whether the drives lack torque; nothing is looked at after they do."""
-        return self._lacking_torque(duration, whole=False) > 0.0
 
     def _lacking_torque(self, duration: float, whole: bool = True) -> float:
         """By how much the torques on the path pass those of the drives; negative if they do not.

@@ -72,7 +72,6 @@ class StopEquations:
         self._has_losses = train.has_losses
         self.weight = weight_of(equations.robot.model)
         self._entered: Phase | None = None
-        self.last: Solved | None = None  # what was solved for the latest acceleration
 
     @property
     def phase(self) -> Phase:
@@ -132,9 +131,13 @@ class StopEquations:
         return self._accelerated(t, q, v)
 
     def _accelerated(self, t: float, q: Array, v: Array) -> Array:
-        solved = self.last = self.solve(t, q, v)
+        solved = self.solve(t, q, v)
         self._seen.append((t, v, solved))
         return solved.a
+
+    def solution(self, a: Array) -> Solved | None:
+        """What was solved for an acceleration since `forget`."""
+        return next((solved for *_, solved in reversed(self._seen) if solved.a is a), None)
 
     def forget(self) -> None:
         """Let `bound_violation` look at what comes from now on: steps look at their own stages."""
@@ -238,15 +241,11 @@ class StopEquations:
         parts = self.train.dampings(self.phase.sliding)
         if not parts:
             return None
-        return fastest_decay(self.equations.robot, *self._inertia(t, q, v), parts)
-
-    def _inertia(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-        """Mass matrix with the rotors behind gears, and rows that hold loops and what is pinned."""
         M, _, J, _, _ = self.system(t, q, v)
         if self._scale is not None:
             J = self._scale[:, None] * J
         rows = np.vstack([J, np.eye(len(v))[self._held]])
-        return M + np.diag(self.train.lossy), rows
+        return fastest_decay(self.equations.robot, M + np.diag(self.train.lossy), rows, parts)
 
     def breaking_away(self, t: float, q: Array, v: Array) -> Array:
         """How far what is pinned is beyond its bounds [N m], shape (nv,): ahead or back as it goes.

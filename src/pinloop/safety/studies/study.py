@@ -36,7 +36,6 @@ from ..brakes.brakes import Brakes
 from ..space.solids import Obstacle, checked_obstacles
 from ..stopping import Payload, StopResult, Trigger
 from ..stopping.plan import Category, as_category
-from ..stopping.stop import STOP_METHOD
 from .cases import CLEARANCE, Records, Row, Setup, WorstCase, columns, manifest_of
 from .journal import Journal, StopFile, digest_of, read_rows
 from .space import Sampling, Sobol, Space
@@ -223,7 +222,7 @@ def study(
         None if gravity is None else tuple(flat_numbers(gravity, "gravity", 3).tolist()),
         Trigger() if trigger is None else trigger,
         float(until),
-        method or STOP_METHOD,
+        method or MuntheKaas(),
         obstacles=() if obstacles is None else tuple(checked_obstacles(obstacles)),
     )
     size = _checked_size(setup, sampling, jobs)
