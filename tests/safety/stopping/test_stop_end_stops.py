@@ -189,8 +189,17 @@ def test_a_drive_that_would_push_through_an_end_stop_is_told_so() -> None:
     v = pl.consistent_velocity(machine, q, {"shoulder": 1.9})
     x = float(q[machine.coordinates("rear_rod_hinge").q][0])
     machine = between(machine, rear_rod_hinge=(x - 1.0, x + 0.01))
-    with pytest.raises(pl.StopFailed, match=r"rear_rod_hinge hits its upper end stop while drives"):
-        pl.stop(machine, q, v, brakes=pl.Brakes.template(machine), limits="end stop")
+    by = pl.Brakes.template(machine)
+    endless = {name: replace(joint, drive_torque=None) for name, joint in by.joints.items()}
+    with pytest.raises(pl.StopFailed, match=r"its upper end stop while drives .* give it, or let"):
+        pl.stop(machine, q, v, brakes=replace(by, joints=endless), limits="end stop")
+    # Those whose torque is known yield.
+    result = pl.stop(machine, q, v, brakes=by, limits="end stop")
+    hit = next(t for t, text in result.events if "rear_rod_hinge hits its upper" in text)
+    assert result.outcome == "stopped" and hit < result.reaction_time
+    assert result.ledger.impacts > 0.0 and result.ledger.relative_error < 1e-8
+    behind = result.run(np.linspace(hit, result.run.t[-1], 200)).q
+    assert behind[:, machine.coordinates("rear_rod_hinge").q].max() < x + 0.01 + 1e-9
 
 
 def test_a_start_beyond_an_end_stop_is_refused() -> None:

@@ -13,7 +13,7 @@ from pinloop.integrate import Flow
 from pinloop.safety.stopping import simulation
 
 from ...mechanisms import COUPLER, CRANK, GROUND_BAR, ROCKER, four_bar, four_bar_q
-from ...screw_tables import build
+from ...screw_tables import Array, build
 from ...states import robot
 
 SINGULAR = "the loops come into a singular configuration"
@@ -60,21 +60,55 @@ def test_what_is_at_rest_beside_a_flat_pose_is_held_there(angle: float, category
         assert stop.ledger.potential_drop > 0 and stop.ledger.relative_error < 1e-6
 
 
-@pytest.mark.parametrize("category", [0, 1])
-def test_drives_that_go_on_into_a_dead_point_are_named(category: int, tmp_path: Path) -> None:
+def before_a_dead_point() -> tuple[pl.Mechanism, Array, Array]:
     """The rocker is to go on beyond its farthest place, where crank and coupler are in line."""
     machine, bar = build(four_bar()), CRANK + COUPLER
     dead = float(np.arccos((bar**2 + GROUND_BAR**2 - ROCKER**2) / (2 * bar * GROUND_BAR)))
     q = machine.configuration(four_bar_q(dead + 0.2), machine.neutral)
-    v = pl.consistent_velocity(machine, q, {"crank": -1.0})
+    return machine, q, pl.consistent_velocity(machine, q, {"crank": -1.0})
+
+
+@pytest.mark.parametrize("category", [0, 1])
+def test_drives_that_go_on_into_a_dead_point_are_named(category: int, tmp_path: Path) -> None:
+    """As long as nobody says how much torque they have."""
+    machine, q, v = before_a_dead_point()
     motor = pl.safety.JointBrake(dynamic_torque=5.0, deceleration=1.0)
     brakes = pl.Brakes({"rocker": motor}, pl.safety.Chain(sensor=5.0))
     with pytest.raises(pl.StopFailed, match=f"{SINGULAR} while drives move rocker, ") as failed:
         pl.stop(machine, q, v, brakes=brakes, category=category, until=6.0)
+    assert "give their drive_torque" in str(failed.value)
     result = failed.value.result
     assert result.run.q[-1, 0] - q[0] == pytest.approx(-0.2, abs=1e-3)
     assert json.loads(result.save_json(tmp_path / "stop.json").read_text())
     assert "rocker" in str(result.table())
+
+
+@pytest.mark.parametrize(("category", "drive"), [(0, 30.0), (1, 30.0), (1, 90.0)])
+def test_drives_yield_in_a_dead_point(category: int, drive: float) -> None:
+    """They go on until that takes all their torque, and then pull with that, as in a run."""
+    machine, q, v = before_a_dead_point()
+    motor = pl.safety.JointBrake(dynamic_torque=50.0, deceleration=1.0, drive_torque=drive)
+    brakes = pl.Brakes({"rocker": motor}, pl.safety.Chain(sensor=0.8))
+    stop = pl.stop(machine, q, v, brakes=brakes, category=category)
+    assert stop.outcome == "stopped" and stop.ledger.relative_error < 1e-8
+    assert any("drives cannot go on" in text for _, text in stop.events)
+    k, way = machine.coordinates("rocker").v.start, np.sign(v[machine.coordinates("rocker").v][0])
+    yields = next(t for t, text in stop.events if text == "rocker comes loose")
+    command = next(t for t, text in stop.events if text == "command")
+    assert 0.0 < yields < command
+    _, q1, v1 = (x[0] for x in stop.run([yields]))
+    assert v1[k] == pytest.approx(v[k])
+    J, _, gamma = pl.EquationsOfMotion(machine).terms(0.0, q1, v1)
+    rows, rest = np.vstack([J, np.eye(len(v))[k]]), np.append(-gamma, 0.0)
+    a = np.linalg.lstsq(rows, rest)[0]
+    needed = pl.inverse_dynamics(machine, q1, v1, a, actuated=["rocker"])
+    assert needed == pytest.approx(way * drive, rel=1e-6)
+    pull = pl.Torque("rocker", way * drive)
+    later = np.linspace(yields, next(t for t, _ in stop.events if t > yields), 20)
+    run = pl.simulate(machine, q1, v1, until=later[-1] - yields, forces=[pull])
+    for (_, qs, vs), t in zip(zip(*stop.run(later), strict=True), later, strict=True):
+        np.testing.assert_allclose(run(t - yields)[1], qs, atol=1e-7)
+        np.testing.assert_allclose(run(t - yields)[2], vs, atol=1e-6)
 
 
 def test_energy_that_no_tolerance_explains_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,6 +107,7 @@ class StopSimulation:
         standstill: what counts as standing.
         ends: position limits that are end stops.
         trial: what is looked at, if that is all that the simulation is for.
+        limited: whether the torque of the drives is, also before the command.
     """
 
     def __init__(
@@ -119,6 +120,7 @@ class StopSimulation:
         *,
         ends: Sequence[JointEnd] = (),
         trial: Trial | None = None,
+        limited: bool = False,
     ) -> None:
         self.robot = robot = equations.robot
         self.train, self.plan = train, plan
@@ -154,6 +156,9 @@ class StopSimulation:
         self.tiny = 0.0
         self.simple = train.single
         self._trial, self._over, self._at_rest = trial, False, False
+        begins = plan.category.controlled and trial is None
+        ideal_until = plan.brake_times.command if begins else np.inf
+        self._limited_from = 0.0 if limited else ideal_until
         model = robot.model
         self.data = create_data(model)
         kinds = pin.FrameType.JOINT, pin.FrameType.OP_FRAME
@@ -384,7 +389,7 @@ class StopSimulation:
             slope,
             piece,
             drives,
-            self._limited(t),
+            t >= self._limited_from,
             t >= self.clock.brake_times.off,
             blocked,
             reversing_gears,
@@ -432,10 +437,12 @@ class StopSimulation:
         power, caught = t < self.clock.brake_times.off, self.train.teeth & (self.teeth.blocked > 0)
         return np.asarray(self.plan.reference.follows & power & ~caught)
 
-    def _limited(self, t: float) -> bool:
-        """Whether the torque of the drives is limited: in a controlled stop."""
-        controlled = self.plan.category.controlled and t >= self.clock.brake_times.command
-        return self._trial is None and controlled
+    @property
+    def overdriven(self) -> bool:
+        """Whether drives go on with any torque, though it is known how much they have."""
+        if not self.phases or self.phase.sliding.limited:
+            return False
+        return bool(np.isfinite(self.train.limit[self.phase.follow]).any())
 
     def _engage_teeth(self, t: float, q: Array, v: Array) -> Array:
         """Let pawls fall whose time has come; velocity after those without play have caught."""
@@ -449,7 +456,7 @@ class StopSimulation:
         """Velocity after teeth or stops have been hit, which block joints as they do in general."""
         blocked = self.teeth.blocked if blocked is None else blocked
         mode = self.phase.mode
-        endless = np.isinf(self.train.limit) | (not self._limited(t))
+        endless = np.isinf(self.train.limit) | (t < self._limited_from)
         wanted = self.plan.reference.at(t).v(t)
         strong = self._drives(t) & endless
         pressed = in_the_way(blocked, wanted)
@@ -461,8 +468,8 @@ class StopSimulation:
             if not driven.any():
                 raise
             raise PinloopError(
-                f"{name} while drives go on as loops do not allow it: they have any torque until "
-                "the stop slows them down; let the signal come where there is more room"
+                f"{name} while drives go on as loops do not allow it: without drive_torque they "
+                "have any torque; give it, or let the signal come where there is more room"
             ) from error
         if change.energy_loss > 0.0:
             self.transitions.append(change)

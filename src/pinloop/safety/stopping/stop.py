@@ -40,6 +40,7 @@ from .travel import all_stand_since
 Measure = Callable[[StopResult], float]
 
 _GOING_ON = Trigger()
+_YIELDING = "drives cannot go on as they did: from the signal on they have drive_torque only"
 
 
 @public
@@ -123,13 +124,19 @@ def stop_prepared(
         plan, notes = hold_on_path(equations, machine.train, plan, method, q0, v0)
     ends = ends_seen_from(machine.ends, q0)
     require_within(machine.robot, ends, q0)
-    simulation = StopSimulation(equations, machine.train, plan, method, standstill, ends=ends)
-    simulation.log += notes
-    reason = ""
-    try:
-        stands = simulation.go(q0, v0, until)
-    except (StepFailed, PinloopError) as error:
-        reason, stands = f"{error}{blamed_links(error, machine.robot)}", False
+    for limited in (False, True):
+        simulation = StopSimulation(
+            equations, machine.train, plan, method, standstill, ends=ends, limited=limited
+        )
+        simulation.log += notes
+        reason = ""
+        try:
+            stands = simulation.go(q0, v0, until)
+        except (StepFailed, PinloopError) as error:
+            reason, stands = f"{error}{blamed_links(error, machine.robot)}", False
+        if not (reason and simulation.overdriven):
+            break
+        notes = [*notes, (0.0, _YIELDING)]
     if simulation.last is None:
         raise PinloopError(reason)
     with blaming_links(machine.robot):

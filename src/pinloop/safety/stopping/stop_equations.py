@@ -425,8 +425,9 @@ def _at_singular_pose(failure: StepFailed, equations: StopEquations) -> StepFail
     why = f" ({failure})" if failure.reason in _AT_SINGULAR_POSE else ""
     if failure.q is not None:
         why = f" ({failure}; {meeting(equations.equations, 0.0, failure.q)})"
+    drives = "give their drive_torque, and " if moved and not phase.sliding.limited else ""
     return StepFailed(
-        f"{where.rstrip()}, behind which the motion is not determined{why}; look whether joints "
-        "are beyond their limits there",
+        f"{where.rstrip()}, behind which the motion is not determined{why}; {drives}look whether "
+        "joints are beyond their limits there",
         "singular configuration",
     )
