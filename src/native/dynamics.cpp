@@ -1,5 +1,6 @@
 #include "dynamics.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -7,50 +8,82 @@
 namespace pinloop {
 
 Dynamics::Dynamics(std::shared_ptr<const Tables> tables)
-    : tables_(std::move(tables)), tree_(*tables_), all_(tables_->nv), inverse_(tables_->nv) {
+    : tables_(std::move(tables)), tree_(*tables_), all_(tables_->nv), inverse_(tables_->nv),
+      force_(tables_->nv), L_(tree_.mass.size()) {
     std::iota(all_.rbegin(), all_.rend(), 0);
     hold({}, {}, {}, std::vector<double>(tables_->nv));
 }
 
 void Dynamics::hold(const std::vector<int> &rows, std::vector<double> stale,
-                    std::vector<double> bad, std::vector<double> armature) {
+                    std::vector<double> bad, std::vector<double> armature, double part) {
     rows_ = std::make_unique<HeldRows>(*tables_, rows);
-    stale_ = std::move(stale), bad_ = std::move(bad), armature_ = std::move(armature);
+    stale_ = std::move(stale), bad_ = std::move(bad), armature_ = std::move(armature), part_ = part;
+    given_.clear();
+    for (int k = 0; k < tables_->nv; ++k) {
+        if (armature_[k] < immovable) continue;
+        armature_[k] = immovable;
+        given_.push_back(k);
+    }
     Y_.assign(rows.size() * tables_->nv, 0.0);
     G_.assign(rows.size() * rows.size(), 0.0);
     lam_.assign(rows.size(), 0.0);
 }
 
-// With M = L' L and x = L a, Y = J L^-1: the rows hold in the metric of M,
-//     (Y Y') lam = -gamma - Y L'^-1 f,   a = L^-1 (L'^-1 f + Y' lam).
 Verdict Dynamics::acceleration(const double *q, const double *v, const double *tau, double *a) {
-    const int n = tables_->nv, m = rows_->size();
+    for (int k : given_) a[k] = 0.0;
+    reach(q, v);
+    return solve(tau, a);
+}
+
+void Dynamics::reach(const double *q, const double *v) {
     tree_.place(q);
     tree_.move(v);
     tree_.weigh();
+    rows_->update(tree_);
+}
+
+// With M = L' L and x = L a, Y = J L^-1: the rows hold in the metric of M,
+//     (Y Y') lam = -gamma - Y L'^-1 f,   a = L^-1 (L'^-1 f + Y' lam).
+// An acceleration that is given goes to the right-hand sides; its rotor keeps it out of the rest.
+Verdict Dynamics::solve(const double *tau, double *a) {
+    const int n = tables_->nv, m = rows_->size();
     if (!factor_mass()) return Verdict::bad;
-    for (int k = 0; k < n; ++k) a[k] = tau[k] - tree_.forces[k];
-    solve_upper(a, all_);
-    if (m > 0) {
-        rows_->update(tree_);
-        for (int i = 0; i < m; ++i) {
-            double *y = &Y_[static_cast<std::size_t>(i) * n];
-            const std::vector<int> &support = rows_->support(i);
-            for (int k : support) y[k] = rows_->J[static_cast<std::size_t>(i) * n + k];
-            solve_upper(y, support);
-            double rate = -rows_->gamma[i];
-            for (int k : support) rate -= y[k] * a[k];
-            lam_[i] = rate;
-        }
+    for (int k = 0; k < n; ++k) force_[k] = tau[k] - tree_.forces[k];
+    for (int h : given_) {
+        if (a[h] == 0.0) continue;
+        for (int k = 0; k < n; ++k) force_[k] -= tree_.inertia(k, h) * a[h];
+    }
+    solve_upper(force_.data(), all_);
+    for (int i = 0; i < m; ++i) {
+        const double *row = &rows_->J[static_cast<std::size_t>(i) * n];
+        double *y = &Y_[static_cast<std::size_t>(i) * n];
+        const std::vector<int> &support = rows_->support(i);
+        for (int k : support) y[k] = row[k];
+        solve_upper(y, support);
+        double rate = -rows_->gamma[i];
+        for (int k : support) rate -= y[k] * force_[k];
+        for (int h : given_) rate -= row[h] * a[h];
+        lam_[i] = rate;
     }
     const Verdict verdict = factor_gram();
     if (verdict == Verdict::bad) return verdict;
     for (int i = 0; i < m; ++i) {
         const double *y = &Y_[static_cast<std::size_t>(i) * n];
-        for (int k : rows_->support(i)) a[k] += y[k] * lam_[i];
+        for (int k : rows_->support(i)) force_[k] += y[k] * lam_[i];
     }
-    solve_lower(a);
+    solve_lower(force_.data());
+    for (int h : given_) force_[h] = a[h];
+    std::copy(force_.begin(), force_.end(), a);
     return verdict;
+}
+
+double Dynamics::missing(int k, const double *a) const {
+    double torque = tree_.forces[k];
+    for (int j = 0; j < tables_->nv; ++j) torque += tree_.inertia(k, j) * a[j];
+    for (int i = 0; i < rows_->size(); ++i) {
+        torque -= rows_->J[static_cast<std::size_t>(i) * tables_->nv + k] * lam_[i];
+    }
+    return torque;
 }
 
 // M = L' L over the tree (Featherstone, table 8.1): without fill-in, thus along branches only. What
@@ -58,16 +91,17 @@ Verdict Dynamics::acceleration(const double *q, const double *v, const double *t
 bool Dynamics::factor_mass() {
     const int n = tables_->nv;
     const std::vector<int> &before = tables_->before;
-    double *M = tree_.mass.data();
+    double *L = L_.data();
+    std::copy(tree_.mass.begin(), tree_.mass.end(), L);
     for (int k = n - 1; k >= 0; --k) {
-        double *row = M + static_cast<std::size_t>(k) * n;
+        double *row = L + static_cast<std::size_t>(k) * n;
         row[k] += armature_[k];
         if (!(row[k] > 0.0)) return false;  // NaN, too
         row[k] = std::sqrt(row[k]);
         inverse_[k] = 1.0 / row[k];
         for (int i = before[k]; i >= 0; i = before[i]) row[i] *= inverse_[k];
         for (int i = before[k]; i >= 0; i = before[i]) {
-            double *other = M + static_cast<std::size_t>(i) * n;
+            double *other = L + static_cast<std::size_t>(i) * n;
             for (int j = i; j >= 0; j = before[j]) other[j] -= row[i] * row[j];
         }
     }
@@ -80,7 +114,7 @@ void Dynamics::solve_upper(double *x, const std::vector<int> &support) const {
     for (int k : support) {
         x[k] *= inverse_[k];
         if (x[k] == 0.0) continue;
-        const double *row = &tree_.mass[k * n];
+        const double *row = &L_[k * n];
         for (int j = tables_->before[k]; j >= 0; j = tables_->before[j]) x[j] -= row[j] * x[k];
     }
 }
@@ -89,7 +123,7 @@ void Dynamics::solve_upper(double *x, const std::vector<int> &support) const {
 void Dynamics::solve_lower(double *x) const {
     const std::size_t n = tables_->nv;
     for (std::size_t k = 0; k < n; ++k) {
-        const double *row = &tree_.mass[k * n];
+        const double *row = &L_[k * n];
         double value = x[k];
         for (int j = tables_->before[k]; j >= 0; j = tables_->before[j]) value -= row[j] * x[j];
         x[k] = value * inverse_[k];
@@ -101,6 +135,13 @@ void Dynamics::solve_lower(double *x) const {
 Verdict Dynamics::factor_gram() {
     const int n = tables_->nv, m = rows_->size();
     Verdict verdict = Verdict::good;
+    double least = 0.0;
+    for (int i = 0; i < m && part_ > 0.0; ++i) {
+        const double *y = &Y_[static_cast<std::size_t>(i) * n];
+        double size = 0.0;
+        for (int k : rows_->support(i)) size += y[k] * y[k];
+        least = std::max(least, part_ * size);
+    }
     for (int i = 0; i < m; ++i) {
         const double *y = &Y_[static_cast<std::size_t>(i) * n];
         double *row = &G_[static_cast<std::size_t>(i) * m];
@@ -114,7 +155,7 @@ Verdict Dynamics::factor_gram() {
             row[j] = j < i ? entry * other[j] : entry;
             if (j < i) right -= row[j] * lam_[j];
         }
-        if (!(row[i] > bad_[i])) return Verdict::bad;  // NaN, too
+        if (!(row[i] > std::max(bad_[i], least))) return Verdict::bad;  // NaN, too
         if (row[i] < stale_[i]) verdict = Verdict::stale;
         row[i] = 1.0 / std::sqrt(row[i]);  // the inverse is what is needed of the diagonal
         lam_[i] = right * row[i];

@@ -9,6 +9,10 @@
 
 namespace pinloop {
 
+// Rotor of a velocity whose acceleration is given: what is left of it in the others is far below
+// rounding, and the square of no intermediate result overflows.
+constexpr double immovable = 1e60;
+
 // What the pivots of the rows say of a solution.
 enum class Verdict : int {
     good,   // the rows are a good choice
@@ -22,12 +26,20 @@ class Dynamics {
     explicit Dynamics(std::shared_ptr<const Tables> tables);
 
     // Choose the rows to hold, per row the pivots below which a solution is stale or bad, and per
-    // velocity the inertia of its rotor: an infinite one locks a joint.
+    // velocity the inertia of its rotor: with an infinite one its acceleration is given. A row is
+    // bad, too, if what the rows before do not contain of it is but a part of the largest row.
     void hold(const std::vector<int> &rows, std::vector<double> stale, std::vector<double> bad,
-              std::vector<double> armature);
+              std::vector<double> armature, double part = 0.0);
 
-    // Acceleration at a state.
+    // Acceleration at a state, where what has an infinite rotor is at rest.
     Verdict acceleration(const double *q, const double *v, const double *tau, double *a);
+
+    // The same in parts: tree and rows at a state; accelerations by torques, where `a` has those
+    // that are given; and the torque that a velocity then lacks of `M a + nle - J' lam`,
+    // without rotors.
+    void reach(const double *q, const double *v);
+    Verdict solve(const double *tau, double *a);
+    double missing(int k, const double *a) const;
 
     const Tables &tables() const { return *tables_; }
     // Reactions of the held rows in the last solution.
@@ -43,7 +55,9 @@ class Dynamics {
     Tree tree_;
     std::unique_ptr<HeldRows> rows_;
     std::vector<int> all_;  // all velocities, last one first
-    std::vector<double> stale_, bad_, armature_, Y_, G_, lam_, inverse_;
+    std::vector<int> given_;  // velocities whose acceleration is given
+    std::vector<double> stale_, bad_, armature_, Y_, G_, lam_, inverse_, force_, L_;
+    double part_ = 0.0;
 };
 
 }  // namespace pinloop

@@ -2,6 +2,7 @@
 // mass matrix and the forces that gravity and velocities ask for.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "tables.hpp"
@@ -24,6 +25,11 @@ class Tree {
     // With minus gravity in it, so that gravity need not be asked for.
     Spatial drift(int link) const { return link < 0 ? resting_ : drifts_[link]; }
     Placement placement(int link) const { return link < 0 ? Placement{} : placements_[link]; }
+
+    // Entry of the mass matrix, without rotors.
+    double inertia(int i, int j) const {
+        return mass[static_cast<std::size_t>(std::max(i, j)) * tables_.nv + std::min(i, j)];
+    }
 
     std::vector<Spatial> columns;  // per velocity its twist in the world
     std::vector<double> mass;      // (nv, nv) without rotors, row i up to the diagonal and only

@@ -36,3 +36,32 @@ class Dynamics:
     @property
     def multipliers(self) -> list[float]:
         """Reactions of the rows in the last solution."""
+
+class StopDynamics:
+    """Accelerations and torques of a robot that stops, for one thread at a time."""
+
+    def __init__(self, tables: Tables) -> None: ...
+    def enter(
+        self,
+        rows: Sequence[int],
+        part: float,
+        pinned: Sequence[int],
+        armature: Array,
+        torques: Array,
+        start: float,
+    ) -> None:
+        """Let a phase begin in which the same joints stick, follow or slide.
+
+        Rows that hold the loops, and the part of the largest one that others must not contain of
+        any; what is pinned; rotors in the mass matrix; torques, shape (11, nv), see
+        `stop_dynamics.hpp`.
+        """
+
+    def solve(self, t: float, q: Array, v: Array, given: Array, solution: Array) -> bool:
+        """Write acceleration and torques to ``solution``, shape (4, nv); False if rows are bad.
+
+        In ``given`` are the accelerations of what is pinned.
+        """
+
+    def solve_all(self, t: Array, q: Array, v: Array, given: Array, solutions: Array) -> int:
+        """The same at many states one after another; how many came before one with bad rows."""

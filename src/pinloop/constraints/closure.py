@@ -40,6 +40,8 @@ class Constraints:
     Attributes:
         rows_of: rows of each loop joint and coupling, by name.
         angular: per row, whether it measures angles only [rad] rather than lengths [m].
+        constant: rows of the relative twist by loop joint, where they are the same everywhere.
+        couplings: the couplings that have rows.
     """
 
     def __init__(self, robot: Mechanism, *, full: bool = False) -> None:
@@ -57,8 +59,7 @@ class Constraints:
             rows = self._select[loop.name].tolist()
             self.rows_of[loop.name] = slice(len(angular), len(angular) + len(rows))
             angular += [not any(row[k] for k in lengths) for row in rows]
-        # The selector of a motion group is the same everywhere.
-        self._constant = {
+        self.constant = {
             loop.name: self._select[loop.name] @ loop.pair.selector(pin.SE3.Identity())
             for loop in robot.loops
             if loop.pair.is_group
@@ -69,12 +70,12 @@ class Constraints:
             if isinstance(loop.pair, Spherical)
             and np.array_equal(self._select[loop.name], np.eye(3))
         }
-        self._couplings = tuple(
+        self.couplings = tuple(
             coupling
             for coupling in robot.couplings
             if report is None or coupling.name in report.couplings
         )
-        for coupling in self._couplings:
+        for coupling in self.couplings:
             lead = robot.coordinates(coupling.joints[0])
             turning = not robot.is_translation[lead.v.start]
             self.rows_of[coupling.name] = slice(len(angular), len(angular) + 1)
@@ -82,14 +83,14 @@ class Constraints:
         self.angular: tuple[bool, ...] = tuple(angular)
         self._columns = {
             coupling.name: [robot.coordinates(joint) for joint in coupling.joints]
-            for coupling in self._couplings
+            for coupling in self.couplings
         }
         self._polynomials = {
             coupling.name: [
                 [polyder(polynomial, order).tolist() for order in range(3)]
                 for polynomial in coupling.polynomials
             ]
-            for coupling in self._couplings
+            for coupling in self.couplings
         }
 
     @contextmanager
@@ -118,7 +119,7 @@ class Constraints:
             for loop in self.robot.loops
             for label in _row_labels(self._select[loop.name], loop.pair.labels)
         ]
-        return (*of_loops, *(coupling.name for coupling in self._couplings))
+        return (*of_loops, *(coupling.name for coupling in self.couplings))
 
     @cached_property
     def _sides(self) -> Array:
@@ -160,13 +161,13 @@ class Constraints:
                 gap = placed[loop.frame_b].actInv(placed[loop.frame_a]).translation
                 residual[self.rows_of[loop.name]] = -gap
                 continue
-            T, constant = _relative(data, loop), self._constant.get(loop.name)
+            T, constant = _relative(data, loop), self.constant.get(loop.name)
             if constant is not None and isinstance(loop.pair, MotionGroup):
                 rows = constant.dot(loop.pair.offset(T))
             else:
                 rows = self._select[loop.name] @ loop.pair.residual(T)
             residual[self.rows_of[loop.name]] = rows
-        for coupling in self._couplings:
+        for coupling in self.couplings:
             residual[self.rows_of[coupling.name]] = sum(self._terms(coupling, q, 0))
         return residual
 
@@ -201,7 +202,7 @@ class Constraints:
 
     def _selector(self, loop: LoopJoint, data: Placed) -> Array:
         """Rows that take the relative twist to the residual rate, after regularization."""
-        constant = self._constant.get(loop.name)
+        constant = self.constant.get(loop.name)
         if constant is not None:
             return constant
         return self._select[loop.name] @ loop.pair.selector(_relative(data, loop))
@@ -219,10 +220,10 @@ class Constraints:
         """``S Ad(oMb^-1) (J_B - J_A)``, with the Jacobians of both sides in the world."""
         jacobian: Array = selectors.dot(self._world_jacobian(data))
         jacobian *= self._sides
-        if not self._couplings:
+        if not self.couplings:
             return jacobian
-        slopes = np.zeros((len(self._couplings), self.robot.nv))
-        for row, coupling in zip(slopes, self._couplings, strict=True):
+        slopes = np.zeros((len(self.couplings), self.robot.nv))
+        for row, coupling in zip(slopes, self.couplings, strict=True):
             for at, slope in zip(
                 self._columns[coupling.name], self._terms(coupling, q, 1), strict=True
             ):
@@ -235,7 +236,7 @@ class Constraints:
         for loop in self.robot.loops:
             rows = self.rows_of[loop.name]
             gamma[rows] = self._loop_gamma(loop, selectors[rows], data)
-        for coupling in self._couplings:
+        for coupling in self.couplings:
             curvature = self._terms(coupling, q, 2)
             rates = [v[at.v.start] for at in self._columns[coupling.name]]
             gamma[self.rows_of[coupling.name]] = sum(
@@ -256,7 +257,7 @@ class Constraints:
         drift -= pin.getFrameAcceleration(model, data, frame_a, _WORLD)
         drift += V_b.cross(V_a)
         gamma: Array = selectors.dot(drift.vector)
-        if loop.name not in self._constant:
+        if loop.name not in self.constant:
             V = data.oMf[frame_b].actInv(V_b - V_a)
             gamma += self._select[loop.name] @ loop.pair.bias(_relative(data, loop), V.vector)
         return gamma

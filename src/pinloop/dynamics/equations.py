@@ -113,7 +113,7 @@ class EquationsOfMotion:
         self._no_rows, self._no_rates = np.zeros((0, robot.nv)), np.zeros(0)
         self._only_loops = len(self.rows.loops) == len(self.rows)
         self._is_tree = self.rows.unlocked == 0
-        self._by_recursion = self._is_tree and has_regular_mass(robot.model)
+        self._by_recursion = self._is_tree and has_regular_mass(robot)
         loops = [np.r_[self.rows.loops.rows_of[loop.name]] for loop in robot.loops]
         beyond = np.setdiff1d(np.arange(self.rows.unlocked), np.concatenate([[], *loops]))
         self._further = beyond.astype(np.intp)  # couplings and further rows, but not locks
@@ -212,6 +212,11 @@ class EquationsOfMotion:
         if self._by_recursion:
             return "aba"
         return "constraintDynamics" if self._constraint_dynamics else type(self._matrices).__name__
+
+    @property
+    def wanted_engine(self) -> Engine:
+        """What may compute accelerations, whether it can or not."""
+        return "python" if self._automatic is None else self._automatic.engine
 
     @property
     def engine(self) -> Engine:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..assembly.continuation import nearby_assembly
@@ -19,6 +18,7 @@ from ..errors import BadValue, NotFinite
 from ..linalg.dense import lapack
 from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
+from ..model.workspace import remembered
 from ..tolerances import LAST_BITS, RANK, THIN_BODY
 
 INFINITE = 1e100
@@ -115,14 +115,15 @@ def general_rank(
     return rank
 
 
-def has_regular_mass(model: pin.Model) -> bool:
+@remembered
+def has_regular_mass(robot: Mechanism) -> bool:
     """Whether the mass matrix is positive definite everywhere, because every body is.
 
     If it is not sure, the matrix itself has to be factorised, which finds out.
     """
-    if any(joint.shortname() in _MAY_BE_SINGULAR for joint in model.joints):
+    if any(joint.shortname() in _MAY_BE_SINGULAR for joint in robot.model.joints):
         return False
-    bodies = list(model.inertias)[1:]
+    bodies = list(robot.model.inertias)[1:]
     least = [np.linalg.eigvalsh(body.inertia)[[0, -1]] for body in bodies]
     return all(body.mass > 0.0 for body in bodies) and all(
         low > THIN_BODY * high for low, high in least

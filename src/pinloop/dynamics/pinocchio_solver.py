@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from ..assembly.continuation import nearby_assembly
 from ..assembly.search import Problem, search
 from ..boundary.marks import Array
+from ..constraints.closure import Constraints
 from ..constraints.rows import Locked, RowSet
 from ..errors import NotFinite, PinloopError, SingularMass
 from ..linalg.saddle import Saddle, factor_mass, from_upper, solve_mass
@@ -31,10 +32,10 @@ from ..model.mechanism import Mechanism
 from ..model.pairs import Pair
 from ..model.workspace import WorkSpace, WorkSpaces, remembered
 from ..tolerances import CLOSED, ENTRY_NOISE, HELD_ROW, PIVOT_KEPT, SAME
-from .independence import explained
+from .independence import explained, has_regular_mass
 
 if HAS_KERNEL := find_spec("pinloop._kernel") is not None:  # not if there was no compiler
-    from .._kernel import Dynamics, Tables, tables_of
+    from .._kernel import Dynamics, StopDynamics, Tables, tables_of
 
 Engine = Literal["native", "python"]
 """Who computes accelerations: the native kernel where it can, or Pinocchio called from Python."""
@@ -471,6 +472,32 @@ def _loop_models(robot: Mechanism) -> _LoopModels | None:
         return None
     tables = tables_of(robot.model, ties) if HAS_KERNEL else None
     return _LoopModels(models, at, np.array(units)[at], len(units), tables)
+
+
+def stop_dynamics(rows: RowSet, rank: int | None) -> StopDynamics | None:
+    """The kernel with the rows of a robot for one thread, if it can do these.
+
+    ``rank``: number of independent rows; where it is less than all, it is open which to hold.
+    """
+    if not (HAS_KERNEL and len(rows) == rank == len(rows.loops) and has_regular_mass(rows.robot)):
+        return None
+    tables = _tables_of_rows(rows.robot)
+    return None if tables is None else StopDynamics(tables)
+
+
+@remembered
+def _tables_of_rows(robot: Mechanism) -> Tables | None:
+    """A robot and the rows of its equations, in units that compare, as the kernel sees them."""
+    rows, frames = Constraints(robot), robot.model.frames
+    if len(rows.constant) < len(robot.loops) or rows.couplings:
+        return None
+    ties = []
+    for loop in robot.loops:
+        a, b = frames[loop.frame_a], frames[loop.frame_b]
+        ends = a.parentJoint, a.placement, b.parentJoint, b.placement
+        units = np.where(rows.angular[rows.rows_of[loop.name]], 1.0, 1 / robot.length)
+        ties.append((*ends, [*(units[:, None] * rows.constant[loop.name])], False))
+    return tables_of(robot.model, ties)
 
 
 def _held_rows(pair: Pair) -> list[int]:

@@ -166,7 +166,7 @@ def test_bounds_that_are_kept_for_a_phase(first: int) -> None:
         for phase in (*phases, phases[0]):
             equations.enter(phase)
             for t, v in ((0.0, now.v), (0.05, 1.5 * now.v), (0.12, -now.v)):
-                kept = np.array(equations.bounds(t, v))[:, phase.pinned]
+                kept = np.array(equations.tables.bounds(t, v))[:, phase.pinned]
                 fresh = np.array(pinned_bounds(equations.train, phase, t, v))[:, phase.pinned]
                 np.testing.assert_allclose(kept, fresh, rtol=1e-12, atol=1e-12)
 
@@ -279,7 +279,7 @@ def test_bounds_of_a_drive_that_pulls_against_a_rising_brake() -> None:
         hold = brake * (ramp + slope * t)
         least = _through(drive - hold, 1.0, efficiency) - dry
         most = _through(drive + hold, -1.0, efficiency) + dry
-        np.testing.assert_allclose(equations.bounds(t, none), [[least], [most]], rtol=1e-12)
+        np.testing.assert_allclose(equations.tables.bounds(t, none), [[least], [most]], rtol=1e-12)
 
 
 def test_power_at_its_turning_point_goes_on_as_it_was_found_to() -> None:

@@ -68,10 +68,14 @@ class StopHistory:
 
     def enter(self, equations: StopEquations, k: int, *, inside: bool = False) -> None:
         """Let equations be those of state k, or of the step from there to the next."""
-        mode = self.run.mode
-        equations.enter(self.phases[mode[k]])
-        start = self.branches[k + inside if mode[k + inside] == mode[k] else k]
+        equations.enter(self.phases[self.run.mode[k]])
+        start = self.branch(k, inside=inside)
         equations.follow(None if start is None else equations.passage_from(start))
+
+    def branch(self, k: int, *, inside: bool) -> State | None:
+        """Where the branch of state k starts, or of the step from there; see ``branches``."""
+        mode = self.run.mode
+        return self.branches[k + inside if mode[k + inside] == mode[k] else k]
 
     def step(self, k: int) -> Step:
         """The step from state k to the next, for what lies between them."""

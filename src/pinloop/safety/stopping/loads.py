@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...boundary.marks import Array
-from ...integrate import COARSE, FINE, Interpolation
+from ...integrate import FINE
 from ...model.mechanism import Mechanism
 from ...simulation.accuracy import Accuracy, step_worth
 from ...simulation.stabilization import Projection
@@ -73,29 +72,26 @@ def measure_loads(
     small = small_energy(history.robot)
     floor = np.repeat([history.tiny, small, small], nv)
     work, whole = np.zeros((len(_SINKS) + 1) * nv), 0.0
-    for halving, rule in product(range(_HALVINGS + 1), (COARSE, FINE)):
+    for halving in range(_HALVINGS + 1):
         if not pieces.rows.size:
             break
-        sizes, powers = follower.follow(pieces, rule)
+        sizes, powers = follower.follow(pieces)
         # Speeds of joints in space mean nothing per coordinate.
         sizes[..., :nv] *= simple
         times = (moving.h[pieces.rows] * pieces.width)[:, None]
-        whole = whole or max(float((times * (rule.weights @ np.abs(powers))).sum()), small)
-        largest, missed = np.abs(sizes).max(axis=1), rule.missed(sizes)
+        whole = whole or max(float((times * (FINE.weights @ np.abs(powers))).sum()), small)
+        largest, missed = np.abs(sizes).max(axis=1), FINE.missed(sizes)
         peaks = np.maximum(peaks, largest.max(axis=0))
         # No polynomial is larger than all its coefficients together: few pieces have peaks.
-        higher = (np.abs(rule.coefficients @ sizes).sum(axis=1) > peaks).any(axis=1)
-        largest[higher] = rule.largest(sizes[higher])
+        higher = (np.abs(FINE.coefficients @ sizes).sum(axis=1) > peaks).any(axis=1)
+        largest[higher] = FINE.largest(sizes[higher])
         resolved = missed <= PEAK * np.maximum(peaks, largest) + floor
         done = (resolved | (largest + missed <= peaks + floor)).all(axis=1)
-        done &= (times * rule.missed(powers)).max(axis=1) <= WORK * whole
-        if halving == _HALVINGS and rule is FINE:
-            done[:] = True
+        done &= (times * FINE.missed(powers)).max(axis=1) <= WORK * whole
+        done |= halving == _HALVINGS
         peaks = np.maximum(peaks, largest[done].max(axis=0, initial=0.0))
-        work += (times * (rule.weights @ powers))[done].sum(axis=0)
-        pieces = pieces.without(done)
-        if rule is FINE:
-            pieces = pieces.halves()
+        work += (times * (FINE.weights @ powers))[done].sum(axis=0)
+        pieces = pieces.without(done).halves()
     speed, torque, gear = peaks.reshape(3, nv)
     *heat, drive = work.reshape(len(_SINKS) + 1, nv)
     return Loads(speed, torque, gear, dict(zip(_SINKS, heat, strict=True)), drive)
@@ -114,20 +110,21 @@ class _Follower:
         self, history: StopHistory, equations: StopEquations, solved: Sequence[Solved | None]
     ) -> None:
         self._history, self._equations = history, equations
-        self._at_states = [
-            known if known is not None else self._solve_at(k) for k, known in enumerate(solved)
-        ]
-        mode = history.run.mode.tolist()
-        self._solved: dict[tuple[int, float], Solved] = {}
+        known = [state or self._solve_at(k) for k, state in enumerate(solved)]
+        self._at_states = np.array(known)
+        steps, mode = history.moving.steps, history.run.mode
         # The state after a step is in the phase of the step; one at the start of a phase in the
         # next.
-        for row, k in enumerate(history.moving.steps.tolist()):
-            for part, state in ((0.0, k), (1.0, k + 1)):
-                if mode[state] == mode[k]:
-                    self._solved[row, part] = self._at_states[state]
-        numbers = history.run.mode[history.moving.steps]
-        self._sliding = _stack_sliding([phase.sliding for phase in history.phases]).at(numbers)
-        self._follow = np.array([phase.follow for phase in history.phases])[numbers]
+        self._ends = (
+            (0.0, steps, mode[steps] >= 0),
+            (1.0, steps + 1, mode[steps + 1] == mode[steps]),
+        )
+        # Steps in one phase, on one branch.
+        numbers: dict[tuple[int, int], int] = {}
+        keys = [(mode[k], id(history.branch(k, inside=True))) for k in steps.tolist()]
+        self._group = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.intp)
+        self._sliding = _stack_sliding([phase.sliding for phase in history.phases]).at(mode[steps])
+        self._follow = np.array([phase.follow for phase in history.phases])[mode[steps]]
 
     def _solve_at(self, k: int) -> Solved:
         """The solution of the equations at a stored state."""
@@ -139,22 +136,23 @@ class _Follower:
         """Largest speeds, torques and torques of gears at the states, shape (3 nv,)."""
         history = self._history
         follow = np.array([phase.follow for phase in history.phases])[history.run.mode]
-        solved = _stack_solved(self._at_states, history.run.v.shape)
+        solved = Solved(*self._at_states.swapaxes(0, 1))
         sizes = np.concatenate([history.run.v, *_torques(history.train, solved, follow)], axis=1)
         return np.asarray(np.abs(sizes).max(axis=0))
 
-    def follow(self, pieces: Pieces, rule: Interpolation) -> tuple[Array, Array]:
-        """What happens at the points of a rule.
+    def follow(self, pieces: Pieces) -> tuple[Array, Array]:
+        """What happens at the points of the fine rule.
 
         Returns:
             Speeds, torques and torques of the gears, shape (k, g, 3 nv), and powers by sink, those
             of the drives last, shape (k, g, 6 nv).
         """
         train, rows, moving = self._history.train, pieces.rows, self._history.moving
-        parts = pieces.parts(rule.points)
+        parts = pieces.parts(FINE.points)
         t = moving.start[rows, None] + parts * moving.h[rows, None]
         q, v = moving.inside(rows, parts)
-        solved = _stack_solved(self._solve(rows, parts, t, q, v), v.shape)
+        solutions = self._solve(rows, parts, t, q, v)
+        solved = Solved(*np.moveaxis(solutions, -2, 0))
         sliding, follow, t = self._sliding.at(rows), self._follow[rows, None], t[..., None]
         torque, gear = _torques(train, solved, follow)
         gear_output = solved.gear_output + np.where(follow, solved.holding_torque, 0.0)
@@ -173,24 +171,20 @@ class _Follower:
         powers = np.concatenate([power * v for power in taken], axis=-1)
         return np.concatenate([v, torque, gear], axis=-1), powers
 
-    def _solve(
-        self, rows: NDArray[np.intp], parts: Array, t: Array, q: Array, v: Array
-    ) -> list[Solved]:
-        """Solutions of the equations at states inside steps, in the order of these."""
-        equations, solutions, steps = self._equations, [], self._history.moving.steps
-        for at, row in enumerate(rows.tolist()):
-            self._history.enter(equations, steps[row], inside=True)
-            for k, part in enumerate(parts[at].tolist()):
-                if (row, part) not in self._solved:
-                    state = float(t[at, k]), q[at, k], v[at, k]
-                    self._solved[row, part] = equations.solve(*state)
-                solutions.append(self._solved[row, part])
+    def _solve(self, rows: NDArray[np.intp], parts: Array, t: Array, q: Array, v: Array) -> Array:
+        """Solutions of the equations at states inside steps, shape (k, g, 4, nv)."""
+        steps, new = self._history.moving.steps, np.ones(parts.shape, dtype=bool)
+        solutions = np.empty((*parts.shape, *self._at_states.shape[1:]))
+        for part, ends, same in self._ends:
+            piece, point = ((parts == part) & same[rows, None]).nonzero()
+            solutions[piece, point] = self._at_states[ends[rows[piece]]]
+            new[piece, point] = False
+        for group in np.unique(self._group[rows]).tolist():
+            at = new & (self._group[rows] == group)[:, None]
+            first = int(steps[np.argmax(self._group == group)])
+            self._history.enter(self._equations, first, inside=True)
+            solutions[at] = self._equations.solve_all(t[at], q[at], v[at])
         return solutions
-
-
-def _stack_solved(solved: Sequence[Solved], shape: tuple[int, ...]) -> Solved:
-    """Many solutions as one, of arrays of a shape (..., nv)."""
-    return Solved(*(np.array(values).reshape(shape) for values in zip(*solved, strict=True)))
 
 
 def _torques(train: Drivetrain, solved: Solved, follow: NDArray[np.bool_]) -> tuple[Array, Array]:

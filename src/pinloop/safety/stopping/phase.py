@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...boundary.marks import Array, Mask
-from ...dynamics.stick_slip import Contacts
+from ...dynamics.stick_slip import RELEASE, Contacts
 from ...integrate import Coordinate, Guard
 from ...simulation.modes import Mode
 from .prepared_robot import Drivetrain, Sliding
@@ -130,6 +130,97 @@ def breakaway_directions(phase: Phase) -> tuple[Array, Array]:
     """Direction of the motion if what pins a coordinate gives way upwards, and downwards."""
     up, direction = np.ones(len(phase.follow)), phase.sliding.direction
     return np.where(phase.follow, direction, up), np.where(phase.follow, direction, -up)
+
+
+class PhaseTables:
+    """What follows from a phase alone.
+
+    Attributes:
+        free: coordinates that move.
+        held: those that are pinned.
+        rotors: those whose gear with losses turns a rotor.
+        slack: by how much torques are beyond what ends the phase, see `violations`.
+        follows: whether any follow their drives.
+        slide: torques of what slides.
+        free_free: places of the mass matrix of what moves.
+        free_held: places of what is between that and what is pinned.
+        linear: whether what pins is linear in time, whatever the speed.
+        in_kernel: what is pinned, rotors in the mass matrix, and torques: see `Torques` there.
+    """
+
+    def __init__(self, train: Drivetrain, phase: Phase, armature: Array) -> None:
+        self._train, self._phase, pinned, n = train, phase, phase.pinned, len(armature)
+        self.free, self.held = (~pinned).nonzero()[0], pinned.nonzero()[0]
+        self.rotors = phase.gear_power_sign.nonzero()[0]
+        columns = np.concatenate([self.held, self.held, self.rotors])
+        self.slack = RELEASE * phase.noise[columns]
+        self.follows, self._none = bool(phase.follow.any()), np.zeros(n)
+        self.slide = slide = train.sliding_torques(phase.sliding)
+        for part in (slide.rest, slide.rate, slide.viscous):
+            if part is not None:
+                part[1, self.held] = 0.0  # what pins a coordinate acts instead, whatever it takes
+        self.free_free = self.free[:, None] * n + self.free
+        self.free_held = self.free[:, None] * n + self.held
+        # What holds grows with its brake, and so linearly in time; not so if drives follow, or a
+        # drive pulls against a brake through a gear with losses.
+        pulls = train.has_losses and phase.sliding.saturated_drive_sign[self.held].any()
+        self.linear = not (self.follows or pulls)
+        self._limits: tuple[Array, Array, Array | None, Array | None] | None = None
+        up, down = self.gain(np.ones(n)), self.gain(-np.ones(n))
+        rotors = np.where(phase.gear_power_sign != 0.0, up * train.lossy, 0.0)
+        rate = (self._none, self._none) if slide.rate is None else slide.rate
+        extra = self._none if slide.extra is None else slide.extra
+        torques = [*slide.rest, *rate, *slide.viscous, extra, 1.0 / slide.shape, up, down, rotors]
+        self.in_kernel = self.held.tolist(), armature + rotors, np.array(torques)
+
+    def given(self, t: float) -> Array:
+        """Accelerations of what is pinned, shape (nv,)."""
+        if not self.follows:
+            return self._none
+        return np.where(self._phase.follow, self._phase.piece.a(t), 0.0)
+
+    def gain(self, before: Array) -> Array:
+        """Torque behind the gears over that before them."""
+        power = self._phase.gear_power_sign
+        sign = np.where(power != 0.0, power, np.sign(before))
+        return self._train.gain(sign, self._phase.sliding.direction)
+
+    def bounds(self, t: float | Array, v: Array) -> tuple[Array, Array]:
+        """See `pinned_bounds`."""
+        if not self.linear:
+            return pinned_bounds(self._train, self._phase, t, v)
+        if self._limits is None:
+            self._limits = self._limits_over_time()
+        low, high, low_rate, high_rate = self._limits
+        if low_rate is None or high_rate is None:
+            return low, high
+        later = t - self.slide.start
+        return low + low_rate * later, high + high_rate * later
+
+    def _limits_over_time(self) -> tuple[Array, Array, Array | None, Array | None]:
+        """Bounds at the start of the phase, and their rates; None if they stay."""
+        start = self.slide.start
+        now = pinned_bounds(self._train, self._phase, start, self._none)
+        if not self._phase.sliding.slope[self.held].any():
+            return *now, None, None
+        second = pinned_bounds(self._train, self._phase, start + 1.0, self._none)
+        low_rate, high_rate = (
+            np.subtract(then, first, out=np.zeros_like(first), where=np.isfinite(first))
+            for first, then in zip(now, second, strict=True)
+        )
+        return *now, low_rate, high_rate
+
+    def violations(self, t: float | Array, v: Array, torque: Array, output: Array) -> Array:
+        """How far torques are beyond what ends the phase, at one instant or several [N m].
+
+        Those of what is pinned beyond their lower bounds, then those beyond their upper ones, then
+        those behind gears that turn a rotor beyond zero.
+        """
+        low, high = self.bounds(t, v)
+        held, sign = self.held, self._phase.gear_power_sign
+        parts = [(low - torque)[..., held], (torque - high)[..., held]]
+        parts.append((-sign * output)[..., self.rotors])
+        return np.asarray(np.concatenate(parts, axis=-1) - self.slack)
 
 
 def gear_contacts(

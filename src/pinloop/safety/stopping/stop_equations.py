@@ -15,7 +15,8 @@ import pinocchio as pin
 from ...boundary.marks import Array
 from ...dynamics import EquationsOfMotion
 from ...dynamics.forces import BoundForce, Force
-from ...dynamics.stick_slip import RELEASE, share_evenly, weight_of
+from ...dynamics.pinocchio_solver import stop_dynamics
+from ...dynamics.stick_slip import share_evenly, weight_of
 from ...dynamics.stiffness import StiffMotion, fastest_decay, way_out
 from ...integrate import MuntheKaas, StepFailed
 from ...linalg.saddle import Saddle, solve_mass
@@ -23,8 +24,8 @@ from ...model.mechanism import Mechanism
 from ...simulation.initial_state import meeting
 from ...simulation.passages import Passage, State
 from ...tables.number_format import listed
-from ...tolerances import RANK, TINY
-from .phase import Phase, pinned_bounds
+from ...tolerances import PIVOT_KEPT, RANK, TINY
+from .phase import Phase, PhaseTables
 from .prepared_robot import Drivetrain, mount_robot
 
 _NOTHING = 1e5
@@ -57,6 +58,7 @@ class StopEquations:
 
     Attributes:
         weight: size of the weight of all bodies in the metric of the inverse of the mass matrix.
+        tables: what follows from the phase that was entered last.
         passage: the branch that is followed near a singular pose; None elsewhere.
         system: `EquationsOfMotion.system`, or that of the passage.
     """
@@ -64,6 +66,8 @@ class StopEquations:
     def __init__(self, equations: EquationsOfMotion, train: Drivetrain) -> None:
         self.equations, self.train = equations, train
         self._plain = equations.system_along_run()
+        native = equations.wanted_engine == "native"
+        self._kernel = stop_dynamics(equations.rows, equations.rank) if native else None
         self._passages: dict[tuple[float, bytes], Passage] = {}
         self.follow(None)
         self.evaluations = 0
@@ -72,6 +76,7 @@ class StopEquations:
         self._has_losses = train.has_losses
         self.weight = weight_of(equations.robot.model)
         self._entered: Phase | None = None
+        self._entered_before: dict[Phase, PhaseTables] = {}
 
     @property
     def phase(self) -> Phase:
@@ -98,26 +103,16 @@ class StopEquations:
         if phase is self._entered:
             return
         self._entered = phase
-        pinned = phase.pinned
-        self._free, self._held = (~pinned).nonzero()[0], pinned.nonzero()[0]
-        self._rotors = phase.gear_power_sign.nonzero()[0]
-        columns = np.concatenate([self._held, self._held, self._rotors])
-        self._slack = RELEASE * phase.noise[columns]
-        self._follows = bool(phase.follow.any())
-        self._slide = self.train.sliding_torques(phase.sliding)
-        for part in (self._slide.rest, self._slide.rate, self._slide.viscous):
-            if part is not None:
-                part[1, self._held] = 0.0  # what pins a coordinate acts instead, whatever it takes
-        # What holds grows with its brake, and so linearly in time; not so if drives follow, or a
-        # drive pulls against a brake through a gear with losses.
-        saturated = self.train.has_losses and bool(
-            (phase.sliding.saturated_drive_sign[self._held] != 0.0).any()
-        )
-        self._linear = not self._follows and not saturated
-        self._limits: tuple[Array, Array, Array | None, Array | None] | None = None
-        n = len(pinned)
-        self._free_free = self._free[:, None] * n + self._free
-        self._free_held = self._free[:, None] * n + self._held
+        if phase not in self._entered_before:
+            self._entered_before[phase] = PhaseTables(
+                self.train, phase, self.equations.robot.model.armature
+            )
+        at = self.tables = self._entered_before[phase]
+        # Rows that leave torques open depend on each other, if what is pinned does not move.
+        self._in_kernel = None if phase.redundant and at.free.size else self._kernel
+        if self._in_kernel is not None:
+            rows = range(len(self.equations.rows)) if at.free.size else ()
+            self._in_kernel.enter(rows, PIVOT_KEPT, *at.in_kernel, at.slide.start)
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration away from singular poses; it is kept in mind for `bound_violation`."""
@@ -145,13 +140,13 @@ class StopEquations:
 
     def bound_violation(self, between: float = 0.0) -> float:
         """How far the phase was beyond its end at all accelerations since `forget` [N m]."""
-        if not self._seen or not self._slack.size:
+        if not self._seen or not self.tables.slack.size:
             return -np.inf
         t, v, solved = zip(*self._seen, strict=True)
         _, _, output, torque = (np.array(values) for values in zip(*solved, strict=True))
         # Bounds that are linear in time do not ask for speeds.
-        speeds = v[0] if self._linear else np.array(v)
-        every = self._violations(np.array(t)[:, None], speeds, torque, output)
+        speeds = v[0] if self.tables.linear else np.array(v)
+        every = self.tables.violations(np.array(t)[:, None], speeds, torque, output)
         top = every.max(axis=0)
         bounded = np.isfinite(top)
         top = top[bounded]
@@ -161,15 +156,18 @@ class StopEquations:
     def solve(self, t: float, q: Array, v: Array) -> Solved:
         """Acceleration and torques."""
         self.evaluations += 1
+        at, given = self.tables, self.tables.given(t)
+        if self._in_kernel is not None and self.passage is None:
+            solution = np.empty((4, len(v)))
+            if self._in_kernel.solve(t, q, v, given, solution):
+                return Solved(*solution)
         M, f, J, gamma, cap = self.system(t, q, v)
-        joint_side, before = self._slide.torques(t, v)
-        a = self._no_force.copy()
-        if self._follows:
-            a[self.phase.follow] = self.phase.piece.a(t)[self.phase.follow]
+        joint_side, before = at.slide.torques(t, v)
+        a = given.copy()
         applied = f + joint_side
-        gear_output, rotors = before, self._rotors
+        gear_output, rotors = before, at.rotors
         if self._has_losses:
-            gain = self._gain(before)
+            gain = at.gain(before)
             gear_output = gain * before
             heavier = (gain * self.train.lossy)[rotors]
             M[rotors, rotors] += heavier
@@ -177,40 +175,23 @@ class StopEquations:
         if rotors.size:
             gear_output[rotors] -= heavier * a[rotors]
         holding = self._no_force
-        if self._held.size:
+        if at.held.size:
             holding = M @ a - applied
             if J.size:
                 holding -= loops
-            holding[self._free] = 0.0
+            holding[at.free] = 0.0
         return Solved(a, joint_side, gear_output, holding)
 
-    def bounds(self, t: float | Array, v: Array) -> tuple[Array, Array]:
-        """Least and largest torque of what pins a coordinate, shape (nv,).
-
-        ``t``: time [s], or several of shape (k, 1). ``v``: velocity, shape (nv,), or (k, nv).
-        """
-        if not self._linear:
-            return pinned_bounds(self.train, self.phase, t, v)
-        if self._limits is None:
-            self._limits = self._limits_over_time()
-        low, high, low_rate, high_rate = self._limits
-        if low_rate is None or high_rate is None:
-            return low, high
-        later = t - self._slide.start
-        return low + low_rate * later, high + high_rate * later
-
-    def _limits_over_time(self) -> tuple[Array, Array, Array | None, Array | None]:
-        """Bounds at the start of the phase, and their rates; None if they stay."""
-        start, rest = self._slide.start, self._no_force
-        now = pinned_bounds(self.train, self.phase, start, rest)
-        if not self.phase.sliding.slope[self._held].any():
-            return *now, None, None
-        second = pinned_bounds(self.train, self.phase, start + 1.0, rest)
-        low_rate, high_rate = (
-            np.subtract(then, first, out=np.zeros_like(first), where=np.isfinite(first))
-            for first, then in zip(now, second, strict=True)
-        )
-        return *now, low_rate, high_rate
+    def solve_all(self, t: Array, q: Array, v: Array) -> Array:
+        """The same at many states, shapes (k,), (k, nq) and (k, nv); shape (k, 4, nv)."""
+        solutions, first, times = np.empty((len(t), 4, v.shape[1])), 0, t.tolist()
+        if self._in_kernel is not None and self.passage is None:
+            given = np.array([*map(self.tables.given, times)])
+            first = self._in_kernel.solve_all(t, q, v, given, solutions)
+            self.evaluations += first
+        for k in range(first, len(times)):
+            solutions[k] = self.solve(times[k], q[k], v[k])
+        return solutions
 
     def passed(self, t: float, q: Array, v: Array) -> Array:
         """How far all that may end the phase is from doing so [N m]; positive once it should have.
@@ -219,22 +200,22 @@ class StopEquations:
         """
         solved = self.solve(t, q, v)
         torque, output = solved.holding_torque, solved.gear_output
-        violations = self._violations(t, v, torque, output)
-        if self.phase.redundant and violations[: 2 * len(self._held)].max() > 0.0:
+        violations = self.tables.violations(t, v, torque, output)
+        if self.phase.redundant and violations[: 2 * len(self.tables.held)].max() > 0.0:
             # Others may fit where these do not.
             torque = self._balanced(t, q, v, solved)
-            violations = self._violations(t, v, torque, output)
+            violations = self.tables.violations(t, v, torque, output)
         return violations
 
     @property
     def bounded(self) -> bool:
         """Whether there is anything that ends the phase."""
-        return bool(self._slack.size)
+        return bool(self.tables.slack.size)
 
     @property
     def accuracy(self) -> Array:
         """What of each of these is nothing [N m]; far more than its rounding."""
-        return np.asarray(_NOTHING * self._slack)
+        return np.asarray(_NOTHING * self.tables.slack)
 
     def stiffest_damping(self, t: float, q: Array, v: Array) -> StiffMotion | None:
         """What brings the fastest motion of what is not pinned to rest; None without damping."""
@@ -244,7 +225,7 @@ class StopEquations:
         M, _, J, _, _ = self.system(t, q, v)
         if self._scale is not None:
             J = self._scale[:, None] * J
-        rows = np.vstack([J, np.eye(len(v))[self._held]])
+        rows = np.vstack([J, np.eye(len(v))[self.tables.held]])
         return fastest_decay(self.equations.robot, M + np.diag(self.train.lossy), rows, parts)
 
     def breaking_away(self, t: float, q: Array, v: Array) -> Array:
@@ -253,36 +234,18 @@ class StopEquations:
         Zero where that is rounding.
         """
         solved = self.solve(t, q, v)
-        low, high = self.bounds(t, v)
+        low, high = self.tables.bounds(t, v)
         torque = self._balanced(t, q, v, solved) if self.phase.redundant else solved.holding_torque
         beyond = np.maximum(low - torque, 0.0) - np.maximum(torque - high, 0.0)
         return np.where(self.phase.pinned & (np.abs(beyond) > self.phase.noise), beyond, 0.0)
 
     def reversing_gears(self, t: float, q: Array, v: Array) -> dict[int, int]:
         """Coordinates in whose gear the power turns round, with the new sign of its torque."""
-        if not len(self._rotors):
+        if not len(self.tables.rotors):
             return {}
         sign, noise = self.phase.gear_power_sign, self.phase.noise
         reverse = -sign * self.solve(t, q, v).gear_output
-        return {int(i): -int(sign[i]) for i in self._rotors if reverse[i] > noise[i]}
-
-    def _violations(self, t: float | Array, v: Array, torque: Array, output: Array) -> Array:
-        """How far torques are beyond what ends the phase, at one instant or several [N m].
-
-        Those of what is pinned beyond their lower bounds, then those beyond their upper ones, then
-        those behind gears that turn a rotor beyond zero.
-        """
-        low, high = self.bounds(t, v)
-        held, sign = self._held, self.phase.gear_power_sign
-        parts = [(low - torque)[..., held], (torque - high)[..., held]]
-        parts.append((-sign * output)[..., self._rotors])
-        return np.asarray(np.concatenate(parts, axis=-1) - self._slack)
-
-    def _gain(self, before: Array) -> Array:
-        """Torque behind the gears over that before them."""
-        power = self.phase.gear_power_sign
-        sign = np.where(power != 0.0, power, np.sign(before))
-        return self.train.gain(sign, self.phase.sliding.direction)
+        return {int(i): -int(sign[i]) for i in self.tables.rotors if reverse[i] > noise[i]}
 
     def _balanced(self, t: float, q: Array, v: Array, solved: Solved) -> Array:
         """Torques that are not unique, within their bounds if they can be.
@@ -290,9 +253,9 @@ class StopEquations:
         Those nearest to the middles of their bounds need no linear program, and mostly are.
         """
         J = self.system(t, q, v)[2]
-        held, torque = self._held, solved.holding_torque.copy()
-        low, high = (bounds[held] for bounds in self.bounds(t, v))
-        _, values, V = np.linalg.svd(J[:, self._free].T, full_matrices=True)
+        held, torque = self.tables.held, solved.holding_torque.copy()
+        low, high = (bounds[held] for bounds in self.tables.bounds(t, v))
+        _, values, V = np.linalg.svd(J[:, self.tables.free].T, full_matrices=True)
         rank = int(np.sum(values > RANK * values.max(initial=TINY)))
         moves = -(J[:, held].T @ V[rank:].T)
         above, below = high - torque[held], torque[held] - low
@@ -312,25 +275,16 @@ class StopEquations:
         self, M: Array, f: Array, J: Array, gamma: Array, cap: int | None, a: Array
     ) -> Array:
         """Solve for the coordinates that are not pinned, fill ``a``, return ``J' lam``."""
-        free, held = self._free, self._held
-        if not J.size:
-            if not held.size:
-                a[:] = solve_mass(M, f)
-            elif free.size:
-                rest = f[free]
-                if self._follows:  # what is stuck has no acceleration
-                    rest -= M.take(self._free_held) @ a[held]
-                a[free] = solve_mass(M.take(self._free_free), rest)
+        free, held = self.tables.free, self.tables.held
+        inertia, rest = (
+            M.take(self.tables.free_free),
+            f[free] - M.take(self.tables.free_held) @ a[held],
+        )
+        if not (J.size and free.size):
+            a[free] = solve_mass(inertia, rest)
             return self._no_force
-        if not held.size:
-            a[:], lam = Saddle(M, J, self._scale, max_rank=cap).solve(f, -gamma)
-            return J.T @ lam
-        if not free.size:
-            return self._no_force
-        given = a[held]
-        rest = f[free] - M.take(self._free_held) @ given
-        part = Saddle(M.take(self._free_free), J[:, free], self._scale, max_rank=cap)
-        a[free], lam = part.solve(rest, -gamma - J[:, held] @ given)
+        part = Saddle(inertia, J[:, free], self._scale, max_rank=cap)
+        a[free], lam = part.solve(rest, -gamma - J[:, held] @ a[held])
         return J.T @ lam
 
 

@@ -1,0 +1,149 @@
+"""Tests of who solves the equations of a stop: the native kernel gives what the matrices give.
+
+The matrices are those of `StopEquations` in Python. Skipped where the kernel was not built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pinloop as pl
+from pinloop.safety.stopping.plan import as_category
+from pinloop.safety.stopping.prepared_robot import prepare_robot
+from pinloop.safety.stopping.stop import stop_prepared
+from pinloop.safety.stopping.stop_equations import StopEquations
+
+from ...states import close
+from .robots_to_stop import controlled_stop, wild_stop
+from .test_stop_loops_random import ROBOTS, drawn, driven_case
+
+kernel = pytest.importorskip("pinloop._kernel")
+
+SAME = 1e-10
+FALL = 20.0
+"""Size of what falls, of which even small accelerations are differences."""
+
+
+class Both:
+    """The equations of a stop on both engines, in the same phases."""
+
+    def __init__(self, result: pl.StopResult) -> None:
+        self.history = result.history
+        self.native = self.history.equations()
+        plain = pl.EquationsOfMotion(self.history.robot, formulation=pl.Automatic("python"))
+        home = plain.around(0.0, result.run.q[0])
+        self.python = StopEquations(home, self.history.train)
+        assert self.python._kernel is None
+
+    def compare(self, seed: int) -> int:
+        """Compare along the stop, at other speeds, too; how many phases the kernel did."""
+        rng, run, used = np.random.default_rng(seed), self.history.run, set()
+        for k in range(len(run.t)):
+            if self.history.branches[k] is not None:
+                continue
+            for equations in (self.native, self.python):
+                self.history.enter(equations, k)
+            phase = self.native.phase
+            t, q = float(run.t[k]), run.q[k]
+            v = run.v[k] + 0.1 * rng.normal(size=len(run.v[k])) * ~phase.pinned
+            ours, theirs = self.native.solve(t, q, v), self.python.solve(t, q, v)
+            for mine, other in zip(ours, theirs, strict=True):
+                close(mine, other, SAME, max(FALL, float(np.abs(other).max())))
+            if self.native._in_kernel is not None:
+                used.add(id(phase))
+        return len(used)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_arms(seed: int) -> None:
+    """Gears with losses, rotors, Stribeck, short circuits, drives that follow or cannot."""
+    wild, trigger = controlled_stop(seed)
+    state: tuple[Any, ...] = (None, None) if trigger else (wild.q, wild.v)
+    result = stopped(wild.robot, *state, brakes=wild.by, category=wild.category, trigger=trigger)
+    both = Both(result)
+    assert both.compare(seed) == len({*result.run.mode.tolist()})
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_loops(name: str) -> None:
+    used = 0
+    for number, case in enumerate((driven_case(name), *(drawn(name, seed) for seed in range(3)))):
+        try:
+            result = case.stop(until=1.0, category=1 if number == 0 else 0)
+        except pl.StopFailed as failure:
+            result = failure.result
+        used += Both(result).compare(number)
+    assert used > 0 or name in ("bricard",)
+
+
+def stopped(*state: Any, **more: Any) -> pl.StopResult:
+    try:
+        return pl.stop(*state, **more, until=1.0)
+    except pl.StopFailed as failure:
+        return failure.result
+
+
+def test_many_states_are_solved_as_one_by_one() -> None:
+    """Of those with rows that are no good the matrices solve, and of all behind the first."""
+    wild = wild_stop(3)
+    history = stopped(wild.robot, wild.q, wild.v, brakes=wild.by).history
+    equations, run = history.equations(), history.run
+    history.enter(equations, 0)
+    q = run.q.copy()
+    for _ in range(2):
+        states = zip(run.t.tolist(), q, run.v, strict=True)
+        singly = np.array([equations.solve(*state) for state in states])
+        np.testing.assert_array_equal(equations.solve_all(run.t, q, run.v), singly)
+        q[3] = np.nan
+
+
+@pytest.mark.parametrize("seed", [1, 3, 5, 8])
+def test_whole_stops_are_the_same(seed: int) -> None:
+    """But for rounding, which may shift instants."""
+    wild, results = wild_stop(seed), []
+    machine = prepare_robot(wild.robot, wild.by, wild.payload)
+    how = pl.safety.Trigger(), as_category(wild.category), wild.q, wild.v, 1.0, pl.MuntheKaas()
+    for engine in (pl.Automatic("native"), pl.Automatic("python")):
+        equations = pl.EquationsOfMotion(machine.equations.robot, formulation=engine)
+        prepared = replace(machine, equations=equations)
+        try:
+            results.append(stop_prepared(prepared, *how, pl.safety.Standstill()))
+        except pl.StopFailed as failure:
+            results.append(failure.result)
+    native, python = results
+    assert native.outcome == python.outcome
+    np.testing.assert_allclose(native.run.q[-1], python.run.q[-1], rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(native.stopping_time, python.stopping_time, rtol=1e-9)
+    for sink, heat in python.ledger.dissipated.items():
+        np.testing.assert_allclose(native.ledger.dissipated[sink], heat, rtol=1e-8, atol=1e-8)
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    """Nothing is read or written beyond their ends."""
+    wild = wild_stop(3)
+    equations = prepare_robot(wild.robot, wild.by).equations
+    n = equations.robot.nv
+    dynamics = kernel.StopDynamics(kernel.tables_of(equations.robot.model, []))
+    none, torques = np.zeros(n), np.zeros((11, n))
+    for given in (
+        ([0], 0.0, [], none, torques, 0.0),
+        ([], 0.0, [n], none, torques, 0.0),
+        ([], 0.0, [], none[1:], torques, 0.0),
+        ([], 0.0, [], none, torques[1:], 0.0),
+    ):
+        with pytest.raises(ValueError, match="that the tables do not have"):
+            dynamics.enter(*given)
+    solution = np.zeros((4, n))
+    wrong: list[tuple[Any, ...]] = [(none[1:], none, none), (none, none[1:], none),
+                                    (none, none, none[1:])]  # fmt: skip
+    for state in wrong:
+        with pytest.raises(ValueError, match="another robot"):
+            dynamics.solve(0.0, *state, solution)
+        with pytest.raises(ValueError, match="another robot"):
+            dynamics.solve_all(np.zeros(1), *(x[None] for x in state), solution[None])
+    with pytest.raises(ValueError, match="another robot"):
+        dynamics.solve(0.0, none, none, none, solution[1:])
