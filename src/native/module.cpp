@@ -9,6 +9,7 @@
 
 #include "dynamics.hpp"
 #include "from_pinocchio.hpp"
+#include "steps_module.hpp"
 #include "stop_dynamics.hpp"
 
 namespace nb = nanobind;
@@ -105,4 +106,5 @@ NB_MODULE(_kernel, module) {
         .def("enter", &enter, "rows"_a, "part"_a, "pinned"_a, "armature"_a, "torques"_a, "start"_a)
         .def("solve", &solve, "t"_a, "q"_a, "v"_a, "given"_a, "solution"_a.noconvert())
         .def("solve_all", &solve_all, "t"_a, "q"_a, "v"_a, "given"_a, "solutions"_a.noconvert());
+    bind_steps(module);
 }

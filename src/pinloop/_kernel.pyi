@@ -1,6 +1,6 @@
 """What the native kernel offers to Python; how it does it is in `src/native`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pinocchio as pin
@@ -65,3 +65,59 @@ class StopDynamics:
 
     def solve_all(self, t: Array, q: Array, v: Array, given: Array, solutions: Array) -> int:
         """The same at many states one after another; how many came before one with bad rows."""
+
+def integrate(tables: Tables, q: Array, psi: Array) -> list[float]:
+    """``q (+) psi``; the last numbers of the list may be superfluous, here and below."""
+
+def difference(tables: Tables, q0: Array, q1: Array) -> list[float]:
+    """The step from one configuration to another."""
+
+def rate(tables: Tables, psi: Array, v: Array) -> list[float]:
+    """``dexpinv(-psi) v``: rate of psi while ``q (+) psi`` moves with velocity v."""
+
+class Steps:
+    """Many steps of a run at once, for one thread at a time."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        tableau: tuple[Array, Array, Array],
+        settings: Mapping[str, float],
+        unit: Array,
+        locked: Sequence[int],
+    ) -> None: ...
+    def hold(
+        self, rows: Sequence[int], stale: Sequence[float], bad: Sequence[float], armature: Array
+    ) -> None:
+        """See `Dynamics`."""
+
+    def project(
+        self,
+        pairs: Sequence[tuple[int, int, str, float, Array]],
+        scale: Array,
+        settings: Mapping[str, float],
+        unit_and_rotors: tuple[Array, Array],
+        locked: Sequence[int],
+    ) -> None:
+        """Project states on the rows of these pairs of loops.
+
+        Of each its place among the loops, number of free rotations, free slides, pitch, and rows.
+        """
+
+    def recall(self, known: tuple[Sequence[int], Sequence[int], float, int, float]) -> None:
+        """Rows, columns and share of a block; rank of the rows, and their least pivot at best."""
+
+    def take(
+        self,
+        start: tuple[float, float, float, float],
+        state: tuple[Array, Array, Array],
+        times: Sequence[float],
+        asked: Sequence[int],
+        notes: tuple[Array, NDArray[np.int64]],
+        states: tuple[Array, Array, Array, Array],
+    ) -> int:
+        """Take steps from time, with size and error of the last one, to an end.
+
+        Writes time, next size, error, regularity and its best; evaluations, rejected steps and
+        whether rows are stale; ``q``, ``v``, ``a``, ``psi``. Returns how many steps were taken.
+        """

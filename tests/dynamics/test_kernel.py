@@ -101,6 +101,22 @@ def test_random_trees(seed: int) -> None:
     same_as_aba(tree(names, seed), seed)
 
 
+@pytest.mark.parametrize("size", [1e-6, 0.3, 0.9, 1.7])
+@pytest.mark.parametrize("name", JOINTS)
+def test_configurations_are_the_group_of_pinocchio(name: str, size: float) -> None:
+    """Also where series take over from closed forms; ``dexp`` of a rate is the velocity."""
+    model = tree([name, "hinge", name], 3)
+    known, rng = kernel.tables_of(model, []), np.random.default_rng(1)
+    q = pin.randomConfiguration(model, -np.ones(model.nq), np.ones(model.nq))
+    psi, v = rng.uniform(-1.0, 1.0, (2, model.nv))
+    psi *= size / np.abs(psi).max()
+    moved = pin.integrate(model, q, psi)
+    close(np.array(kernel.integrate(known, q, psi)[: model.nq]), moved, 1e-12)
+    close(np.array(kernel.difference(known, q, moved)[: model.nv]), psi, 1e-9)
+    rate = np.array(kernel.rate(known, psi, v)[: model.nv])
+    close(pin.dIntegrate(model, q, psi, pin.ARG1) @ rate, v, 1e-11)
+
+
 def test_a_joint_that_it_does_not_know() -> None:
     model = pin.transformJointIntoMimic(tree(["hinge", "hinge"], 1), 1, 2, 2.0, 0.0)
     assert kernel.tables_of(model, []) is None

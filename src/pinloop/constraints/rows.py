@@ -21,6 +21,7 @@ from ..boundary.marks import Array
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..model.tree import coordinate_names
+from ..model.workspace import remembered
 from .closure import Constraints
 from .relative_motion import JointMotion
 
@@ -142,6 +143,11 @@ class _LockedLoop(BoundRow):
         return J[self._places], np.zeros(len(self._places)), drift[self._places]
 
 
+@remembered
+def _constraints(robot: Mechanism, full: bool = False) -> Constraints:
+    return Constraints(robot, full=full)
+
+
 class RowSet:
     """All rows of a robot: its loops and couplings, then further rows, last those of locks.
 
@@ -168,7 +174,7 @@ class RowSet:
         self, robot: Mechanism, rows: Sequence[Row] = (), locks: Sequence[Locked] = ()
     ) -> None:
         self.robot = robot
-        self.loops = Constraints(robot)
+        self.loops = _constraints(robot)
         bound = [row.bind(robot) for row in rows]
         loops = {loop.name for loop in robot.loops}
         bound += [_LockedLoop(robot, lock) for lock in locks if lock.joint in loops]
@@ -197,7 +203,7 @@ class RowSet:
         """All rows of loops and couplings; ``loops`` itself if regularization removed none."""
         report = self.robot.regularization
         reduced = report is not None and report.rows < report.full_rows
-        return Constraints(self.robot, full=True) if reduced else self.loops
+        return _constraints(self.robot, True) if reduced else self.loops
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

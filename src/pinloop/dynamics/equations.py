@@ -22,23 +22,24 @@ from ..constraints.rows import Locked, Row, RowSet
 from ..errors import BadValue, PinloopError
 from ..linalg.saddle import Elimination, Saddle
 from ..model.mechanism import Mechanism
-from ..model.workspace import create_data
+from ..model.workspace import create_data, remembered
 from ..tolerances import ASSEMBLED
 from .applied import AppliedForces
 from .forces import Force
 from .formulations import (
     Augmented,
     Automatic,
+    BodyMotion,
     BoundStateFormulation,
     Formulation,
     FurtherRows,
     MatrixFormulation,
     Motion,
     StateFormulation,
+    body_motion,
     with_reactions,
 )
 from .independence import INFINITE, general_rank, has_regular_mass, infinite_state
-from .odca.wrenches import BodyMotion, body_motion
 from .pinocchio_solver import (
     ConstraintDynamics,
     Engine,
@@ -118,6 +119,7 @@ class EquationsOfMotion:
         beyond = np.setdiff1d(np.arange(self.rows.unlocked), np.concatenate([[], *loops]))
         self._further = beyond.astype(np.intp)  # couplings and further rows, but not locks
         self._home: tuple[float, Array] | None = None
+        self._only_given_by_robot = not rows
 
     def __repr__(self) -> str:
         return (
@@ -139,6 +141,8 @@ class EquationsOfMotion:
             q: assembled configuration, shape (nq,); where loops are open, all rows count.
         """
         other = copy(self)
+        for derived in _DERIVED:
+            other.__dict__.pop(derived, None)
         other._home = t, self.robot.checked_configuration(q).copy()
         return other
 
@@ -162,6 +166,12 @@ class EquationsOfMotion:
         t, q = self._home or (0.0, assembled_home(self.robot))
         if q is None:
             return None
+        if self._only_given_by_robot:
+            return _rank_around(self.robot, self.rows.locks, tuple(q.tolist()))
+        return self._rank_around(t, q)
+
+    def _rank_around(self, t: float, q: Array) -> int | None:
+        """The same around a configuration, by all rows."""
         try:
             J, _, residual = self.closure(t, q)
         except PinloopError:
@@ -501,3 +511,9 @@ class EquationsOfMotion:
         pin.forwardKinematics(model, data, q, v, self._rest)
         pin.computeJointJacobians(model, data)
         pin.updateFramePlacements(model, data)
+
+
+@remembered
+def _rank_around(robot: Mechanism, locks: tuple[Locked, ...], q: tuple[float, ...]) -> int | None:
+    """`EquationsOfMotion.rank` around a configuration, of loops, couplings and locks alone."""
+    return EquationsOfMotion(robot, locks=locks)._rank_around(0.0, np.array(q))

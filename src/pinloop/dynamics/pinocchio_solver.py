@@ -151,6 +151,7 @@ class ConstraintDynamics:
     ) -> None:
         self._robot, self.rank = rows.robot, rank
         self._model = standing(rows.robot.model, rows.locked)
+        self.armature = np.array(self._model.armature)
         self._locked = rows.locked if len(rows.locked) else None
         self._loops, self._rows = loops, rows.whole
         self.home, self.tables = home, loops.tables if engine == "native" else None
@@ -207,7 +208,7 @@ class ConstraintDynamics:
             assert self.tables is not None
             dynamics = Dynamics(self.tables)
             limits = held.stale.tolist(), held.bad.tolist()
-            dynamics.hold(held.chosen.tolist(), *limits, self._model.armature)
+            dynamics.hold(held.chosen.tolist(), *limits, self.armature)
             kernel = space.solver = _InKernel(self, held, dynamics)
         a = np.empty(len(v))
         return a, kernel.dynamics.acceleration(q, v, tau, a)
@@ -291,6 +292,21 @@ class RightHandSide:
         self._loads, self._otherwise, self._rest = loads, otherwise, np.zeros(robot.nv)
         self._held: HeldRows | None = None if solver is None else solver.home
         self._stale = False
+
+    @property
+    def solver(self) -> ConstraintDynamics | None:
+        """What solves for the accelerations where its rows are good; None if nothing does."""
+        return self._solver
+
+    @property
+    def held(self) -> HeldRows | None:
+        """The rows that hold the loops; None where none of them are good."""
+        return self._held
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the kernel alone computes accelerations where its rows are good."""
+        return self._solver is not None and self._solver.tables is not None and not self._loads
 
     def advance(self, q: Array) -> None:
         """Hold other rows from here, the end of a step, if the last evaluation asked for it."""

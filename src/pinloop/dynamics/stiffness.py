@@ -112,7 +112,7 @@ class StiffnessNotes:
             f"{left[0] / left[1]:.2g} steps of '{name}' are still to come; "
             f"{way_out(self._method, tried=False)}",
             PinloopWarning,
-            stacklevel=8,
+            stacklevel=9,
         )
         return ""
 

@@ -27,14 +27,27 @@ from .polynomials import (
     slope_powers,
     value_powers,
 )
-from .recording import EveryStep, Recorded, Recording, Samples, States
-from .stepping import WHEN_STIFF, Flow, NoBranch, State, StepFailed, StepMemory, Stepper
+from .recording import EveryStep, Recorded, Recording, Samples, Segment, States
+from .stepping import (
+    CRAWLS,
+    MANY,
+    WHEN_STIFF,
+    Flow,
+    ManySteps,
+    NoBranch,
+    State,
+    StepFailed,
+    StepMemory,
+    Stepper,
+)
 from .tableaux import METHODS, Tableau, get_tableau
 
 __all__ = [
     "COARSE",
+    "CRAWLS",
     "FINE",
     "INNER",
+    "MANY",
     "METHODS",
     "NODES",
     "TURN",
@@ -60,11 +73,13 @@ __all__ = [
     "Interpolation",
     "Iterated",
     "Manifold",
+    "ManySteps",
     "MuntheKaas",
     "NoBranch",
     "Recorded",
     "Recording",
     "Samples",
+    "Segment",
     "Slopes",
     "Stages",
     "State",

@@ -28,6 +28,7 @@ from ..tolerances import (
 )
 from .munthe_kaas import Step
 from .polynomials import COARSE, FINE, Bernstein, value_powers
+from .recording import Segment
 
 E = TypeVar("E")
 Node = tuple[float, float, float]
@@ -261,6 +262,26 @@ class Guards(Generic[E]):
         hits = tuple(self.guards[k] for k in counting if scans[k].passages[-1][0] <= last)
         return Crossing(_time(step, first), hits, frozenset(passed)), now
 
+    def clear(self, segment: Segment, memory: GuardMemory) -> tuple[int, GuardMemory]:
+        """Number of the first steps in which nothing can happen, and what is remembered then.
+
+        Of guards that are no coordinates that is not known.
+        """
+        if not self.guards or self._others:
+            return 0 if self._others else len(segment), memory
+        quintics, h = segment.quintics(self._columns)
+        _, hull = self._polynomials(segment.q[:-1], h, quintics)
+        sides, bands, sizes = (part.copy() for part in memory)
+        here, least = self._simple, np.zeros(hull.shape[1:])
+        least[0] = np.maximum(bands[here], 0.0)
+        if segment.follows is not None:
+            least += _DOUBT * np.ptp(hull, axis=0)
+        off = ((sides[here] * hull).min(axis=0) > least).all(axis=1)
+        if (count := len(off) if off.all() else int(off.argmin())) == 0:
+            return 0, memory
+        bands[here], sizes[here] = -1.0, np.abs(hull[:, count - 1]).max(axis=0)
+        return count, GuardMemory(sides, bands, sizes)
+
     def _in_reach(
         self, step: Step, sides: Array, bands: Array, sizes: Array
     ) -> list[tuple[int, list[float], list[float]]]:
@@ -271,7 +292,8 @@ class Guards(Generic[E]):
         if not len(self._simple):
             return []
         here, doubt = self._simple, 0.0 if step.follows is None else _DOUBT
-        powers, hull = self._polynomials(step, step.quintic)
+        q0, h = step.q0, step.t1 - step.t0
+        powers, hull = self._polynomials(q0, h, step.quintic[:, self._columns])
         sizes[here] = np.abs(hull).max(axis=0)
         least = np.maximum(bands[here], 0.0)
         if doubt:
@@ -281,23 +303,28 @@ class Guards(Generic[E]):
         if off.all():
             return []
         if doubt:
-            powers, hull = self._polynomials(step, step.polynomial)
+            powers, hull = self._polynomials(q0, h, step.polynomial[:, self._columns])
         near = (~off).nonzero()[0]
         polynomials = powers[::-1, near].T.tolist(), hull[:, near].T.tolist()
         return [*zip(here[near].tolist(), *polynomials, strict=True)]
 
-    def _polynomials(self, step: Step, p: Array) -> tuple[Array, Array]:
-        """Coefficients of the coordinates above their levels, and their control points."""
-        h, p = step.t1 - step.t0, p[:, self._columns]
-        powers = np.zeros((len(p) + 1, len(self._columns)))
+    def _polynomials(self, q0: Array, h: float | Array, p: Array) -> tuple[Array, Array]:
+        """Coefficients of the coordinates above their levels, and their control points.
+
+        Args:
+            q0: configuration where a step starts, shape (nq,), or (k, nq) of several.
+            h: its size [s], or (k, 1).
+            p: coefficients of the coordinates of the guards, shape (d, n) or (d, k, n).
+        """
+        powers, basis = np.zeros((len(p) + 1, *p.shape[1:])), Bernstein.of(len(p))
         angles, speeds = self._angles, self._speeds
-        powers[0, angles] = step.q0[self._indices]
-        powers[1:, angles] = p[:, angles]
-        basis = Bernstein.of(len(p))
-        powers[:-1, speeds] = basis.orders[1:, None] * p[:, speeds] / h
+        powers[0][..., angles] = q0[..., self._indices]
+        powers[1:][..., angles] = p[..., angles]
+        powers[:-1][..., speeds] = (np.arange(1, len(p) + 1) * (p[..., speeds] / h).T).T
         powers[0] -= self._levels
         powers *= self._signs
-        return powers, basis.of_powers @ powers
+        hull = basis.of_powers @ powers.reshape(len(powers), -1)
+        return powers, hull.reshape(powers.shape)
 
 
 class _Scan(NamedTuple):

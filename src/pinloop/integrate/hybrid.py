@@ -17,7 +17,7 @@ from ..boundary.marks import Array
 from ..tolerances import SAME, STEP_INSTANT, WHOLE_STEPS
 from .event_location import Crossing, Guard, GuardMemory, Guards
 from .munthe_kaas import Step
-from .stepping import Flow, StepFailed, StepMemory, Stepper
+from .stepping import MANY, Flow, StepFailed, StepMemory, Stepper
 
 M = TypeVar("M")
 E = TypeVar("E")
@@ -181,7 +181,9 @@ class HybridIntegrator(Generic[M, E]):
     def run(self, state: HybridState[M]) -> HybridState[M]:
         """The state at the end, from any state on."""
         while state.t < self._until and not state.ended:
-            state = self.advance(state)
+            before, state = state, self._leap(state)
+            if state is before:
+                state = self.advance(state)
         return state
 
     def advance(self, state: HybridState[M]) -> HybridState[M]:
@@ -194,8 +196,44 @@ class HybridIntegrator(Generic[M, E]):
             state = state._replace(t=min(ahead.end, self._until))
             system.record(state, None)
             return self._happen(state, system.due(state, begun=False), None)
-        step, h, memory = self._step(state, ahead)
-        guards = system.guards(state.mode)
+        return self._through(state, *self._step(state, ahead))
+
+    def _leap(self, state: HybridState[M]) -> HybridState[M]:
+        """The state after many steps at once, or after the next event in them.
+
+        The same state if they are to be taken one by one.
+        """
+        system, flow = self._system, self._system.flow(state.mode)
+        ahead = None if flow.many is None else system.ahead(state)
+        if flow.many is None or ahead is None or ahead.rests or ahead.longest < np.inf:
+            return state
+        end, start = min(self._until, ahead.end), (state.q, state.v, state.a)
+        times = self._planned(state.t, end, MANY) if self._stepper.method.step else []
+        span = state.t, state.h, end
+        segment = self._stepper.many(flow, state.memory, span, start, times)
+        while segment is not None and len(segment):
+            clear, watched = system.guards(state.mode).clear(segment, state.watched)
+            count = max(clear, 1)
+            part, segment = segment.part(0, count), segment.part(count, len(segment))
+            memory, h = self._stepper.account(part, state.memory), float(part.notes[-1, 0])
+            if clear == 0:  # something may happen in this one
+                step, before = part.step(0), state
+                state = self._through(state, step, h, memory)
+                if state.t != step.t1 or state.passed != before.passed:
+                    break
+                continue
+            here = float(part.t[-1]), part.q[-1], part.v[-1], part.a[-1], state.mode
+            state = HybridState(*here, h, memory, watched, state.passed, state.recent)
+            flow.many.record(part)
+            if events := system.due(state, begun=False):
+                return self._happen(state, events, None)
+        return state
+
+    def _through(
+        self, state: HybridState[M], step: Step, h: float, memory: StepMemory
+    ) -> HybridState[M]:
+        """The state after a step that has been taken, or after the next event in it."""
+        system, guards = self._system, self._system.guards(state.mode)
         crossing, watched = guards.locate(step, state.watched)
         while crossing is not None and state.t < crossing.t < step.t1:
             h = max(h, step.t1 - crossing.t)
@@ -225,13 +263,21 @@ class HybridIntegrator(Generic[M, E]):
         if (fixed := self._stepper.method.step) is None:
             h = min(state.h, ahead.longest)
             return self._stepper.controlled(flow, state.memory, t, h, end, start)
-        # Steps that events cut short do not count: t_k = t0 + k h. Times far from zero carry the
-        # rounding of the start.
-        whole = int(np.floor((t - self._start) / fixed + WHOLE_STEPS))
-        planned = self._start + (whole + 1) * fixed
-        planned = end if end - planned < SAME * fixed else planned
+        [planned] = self._planned(t, end, 1)
         step, memory = self._stepper.fixed(flow, state.memory, t, planned, start)
         return step, fixed, memory
+
+    def _planned(self, t: float, end: float, count: int) -> list[float]:
+        """When the next fixed steps end, the last one at the end.
+
+        Steps that events cut short do not count: t_k = t0 + k h. Times far from zero carry the
+        rounding of the start.
+        """
+        fixed = self._stepper.method.step or 0.0
+        whole = int(np.floor((t - self._start) / fixed + WHOLE_STEPS))
+        times = (self._start + (whole + k) * fixed for k in range(1, count + 1))
+        planned = [end if end - x < SAME * fixed else x for x in times]
+        return planned[: planned.index(end) + 1] if end in planned else planned
 
     def _taken_again(
         self, state: HybridState[M], step: Step, crossing: Crossing[E]

@@ -355,8 +355,13 @@ class StepControl:
         self._floor = method.atol * scale
         self.finest = float(self._floor.min(initial=np.inf))
         self._step_tolerance = self._floor + method.rtol * scale
-        order = method.tableau.error_order + 1
-        self._alpha, self._beta = 0.7 / order, 0.4 / order
+        self._alpha, self._beta = self.exponents(method.tableau)
+
+    @staticmethod
+    def exponents(tableau: Tableau) -> tuple[float, float]:
+        """Those of the error of a step and of the step before."""
+        order = tableau.error_order + 1
+        return 0.7 / order, 0.4 / order
 
     def first_step(self, v: Array, a: Array, span: float) -> float:
         """A cautious first step: the state changes by the root of the tolerance."""

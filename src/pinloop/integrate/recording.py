@@ -6,6 +6,7 @@ How a motion goes is not known here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 from ..boundary.marks import Array
 from ..errors import BadValue
 from ..tolerances import SAME
-from .munthe_kaas import ConfigurationGroup
-from .polynomials import INNER
+from .munthe_kaas import ConfigurationGroup, Manifold, RightHandSide, Step
+from .polynomials import INNER, hermite
 
 Inside = Callable[[float], tuple[Array, Array, Array]]
 """Configuration, velocity and acceleration at a time inside a step."""
@@ -75,6 +76,59 @@ class Recorded(NamedTuple):
     a0: Array | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """Steps, each from where the one before ended.
+
+    Args:
+        manifold: the group.
+        t: times of their ends, the start first [s], shape (k + 1,).
+        q: configurations, shape (k + 1, nq).
+        v: velocities, shape (k + 1, nv).
+        a: accelerations, shape (k + 1, nv).
+        psi: the steps in the algebra, shape (k, nv).
+        notes: after each the size of the next step [s], the error over its tolerance, and the
+            regularity of the constraints, now and at its best, shape (k, 4).
+        counts: evaluations and rejected steps of each, and whether the constraints may be met by
+            other means after it, shape (k, 3).
+        follows: right-hand side, see `Step`.
+    """
+
+    manifold: Manifold
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    psi: Array
+    notes: Array
+    counts: NDArray[np.int64]
+    follows: RightHandSide | None = None
+
+    def __len__(self) -> int:
+        return len(self.psi)
+
+    def part(self, first: int, last: int) -> Segment:
+        """The steps from one to another, which is not among them."""
+        ends = {name: getattr(self, name)[first : last + 1] for name in "tqva"}
+        steps = {name: getattr(self, name)[first:last] for name in ("psi", "notes", "counts")}
+        return replace(self, **ends, **steps)
+
+    def step(self, k: int) -> Step:
+        """One of the steps."""
+        t0, t1 = self.t[k : k + 2].tolist()
+        (q0, q1), (v0, v1), (a0, a1) = ((x[k], x[k + 1]) for x in (self.q, self.v, self.a))
+        return Step(self.manifold, t0, t1, q0, v0, a0, self.psi[k], q1, v1, a1, self.follows)
+
+    def quintics(self, columns: NDArray[np.intp]) -> tuple[Array, Array]:
+        """`Step.quintic` of coordinates that are no part of a curved group, and sizes of steps.
+
+        Shapes (5, k, columns) and (k, 1).
+        """
+        h, v, a = np.diff(self.t)[:, None], self.v[:, columns], self.a[:, columns]
+        rates, bends = (h * v[:-1], h * v[1:]), (h * h * a[:-1], h * h * a[1:])
+        return hermite(self.psi[:, columns], *rates, *bends), h
+
+
 class EveryStep:
     """Stores the ends of all steps.
 
@@ -117,6 +171,20 @@ class EveryStep:
             if self._inner is not None:
                 self._inner[n - 1] = np.inf if inner is None else inner
         self.count = n + 1  # last, so that Ctrl-C leaves no half of a state
+
+    def extend(self, segment: Segment, mode: int) -> None:
+        """Take the ends of steps that lead on from the last state."""
+        n, end = self.count, self.count + len(segment)
+        if end > len(self._t):
+            self._resize(end + n // 16 + 16)
+        self._t[n:end], self.q[n:end], self._v[n:end] = segment.t[1:], segment.q[1:], segment.v[1:]
+        self._a[n:end], self._mode[n:end] = segment.a[1:], mode
+        self._psi[n - 1 : end - 1] = segment.psi
+        if self._inner is None and segment.follows is not None:
+            self._inner = np.full((len(self._t), len(INNER), self._v.shape[1]), np.inf)
+        if self._inner is not None:
+            self._inner[n - 1 : end - 1] = np.inf if segment.follows is None else np.nan
+        self.count = end
 
     def states(self) -> States:
         """All that is kept; nothing can be added any more, as there is no room left."""

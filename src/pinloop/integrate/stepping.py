@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from .munthe_kaas import (
     Step,
     StepControl,
 )
+from .recording import Segment
 
 State = tuple[Array, Array, Array]
 """Configuration, velocity, acceleration."""
@@ -42,6 +43,8 @@ whenever so many more."""
 _LONG = 10.0
 """So many time constants are about as long as the motion that is not stiff: then a fixed step that
 implicit iterations cannot take is as good as the method makes it."""
+MANY = 64
+"""Steps that are taken at once, before anybody looks what happens in them."""
 _WORTH = 20.0
 """Evaluations that an implicit step is worth."""
 
@@ -50,6 +53,24 @@ _NOT_TOLD = (
     "branches of the motion meet there, and neither velocity nor constraints tell on which it goes "
     "on; let it pass in another pose, or faster"
 )
+
+
+class ManySteps(NamedTuple):
+    """Who takes many steps at once, and who takes notice of them.
+
+    Args:
+        take: at most `MANY` steps from a state, of which the first ones are good: a function of
+            start, first size, error of the step before and end; of configuration, velocity and
+            acceleration; of the times at which fixed steps end; and of the numbers of the steps
+            before which it is asked whether the motion is stiff. None if there are none.
+        record: takes notice of some of these steps.
+    """
+
+    take: Callable[
+        [tuple[float, float, float, float], tuple[Array, Array, Array], list[float], list[int]],
+        Segment | None,
+    ]
+    record: Callable[[Segment], None]
 
 
 class NoBranch(PinloopError):  # noqa: N818 - says what happened
@@ -87,6 +108,7 @@ class Flow:
             answer is None if it does not. Not looked at by default.
         fine: whether dense output is to be as accurate as the method, see `Step`; that takes
             further evaluations, in any order.
+        many: what takes many steps at once where it can, if there is anything.
     """
 
     acceleration: RightHandSide
@@ -96,6 +118,7 @@ class Flow:
     branch: Callable[[float, Array, Array], Flow] | None = None
     loss: Callable[[Step, Array, Array | None], object | None] | None = None
     fine: bool = False
+    many: ManySteps | None = None
 
 
 class StepMemory(NamedTuple):
@@ -172,8 +195,14 @@ class Stepper:
         self._stages = tableau.stages - 1 + (method.step is None and tableau.looks_ahead)
         self._work = Stages(tableau, len(scale))
         self._control = StepControl(method, scale)
-        implicit = method if tableau.implicit else replace(method, name=WHEN_STIFF)
-        self._implicit = ImplicitSteps(implicit, scale)
+
+    @cached_property
+    def _implicit(self) -> ImplicitSteps:
+        """Steps of the method if it is implicit, else those that take over where it is stiff."""
+        implicit = self._tableau.implicit
+        return ImplicitSteps(
+            self.method if implicit else replace(self.method, name=WHEN_STIFF), self._scale
+        )
 
     def first_step(self, v: Array, a: Array, span: float) -> float:
         """Size of a first step [s]."""
@@ -198,12 +227,48 @@ class Stepper:
         self.evaluations += 1
         return (q, v, flow.acceleration(t, q, v)), memory
 
+    def many(
+        self,
+        flow: Flow,
+        memory: StepMemory,
+        start: tuple[float, float, float],
+        state: State,
+        times: list[float],
+    ) -> Segment | None:
+        """Steps from time, with size, to an end that nothing has to be decided in; most often many.
+
+        Steps of fixed size end at given times.
+        """
+        beside = memory.branch is not None or memory.refused < np.inf
+        if flow.many is None or beside or self._takes_implicit(memory):
+            return None
+        t, h, end = start
+        asked = [k for k in range(MANY) if self._asks(memory.taken + k)]
+        segment = flow.many.take((t, h, memory.error, end), state, times, asked)
+        if segment is not None and flow.fine and self._outruns:
+            return replace(segment, follows=partial(self._evaluated, flow.acceleration))
+        return segment
+
+    def account(self, segment: Segment, memory: StepMemory) -> StepMemory:
+        """Count what steps have taken that were taken at once; what the next one takes over."""
+        evaluations, rejected, _ = segment.counts.sum(axis=0).tolist()
+        self.evaluations, self.rejected = self.evaluations + evaluations, self.rejected + rejected
+        _, error, regularity, _ = segment.notes[-1].tolist()
+        taken = memory.taken + len(segment)
+        return memory._replace(error=error, regularity=regularity, taken=taken)
+
+    def _asks(self, taken: int) -> bool:
+        """Whether it is asked before a step if the motion is stiff."""
+        if self.method.step is not None:
+            return taken % _OFTEN == 0
+        return taken in _SOON or taken % _OFTEN == _OFTEN - 1
+
     def fixed(
         self, flow: Flow, memory: StepMemory, t: float, t_next: float, state: State
     ) -> tuple[Step, StepMemory]:
         """One step to a given time, whatever its error; and what the next one takes over."""
         plain, flow = flow, memory.flow(flow)
-        if memory.taken % _OFTEN == 0:
+        if self._asks(memory.taken):
             memory = self._looked(flow, memory, t, t_next - t, state)
         while True:
             try:
@@ -237,10 +302,9 @@ class Stepper:
     ) -> tuple[Step, float, StepMemory]:
         """One accepted step of about ``h``, not past ``end``; the next size and memory."""
         method, first, plain, flow = self.method, 0.0, flow, memory.flow(flow)
-        taken = memory.taken
         # Slopes that iterations have computed anew cost nothing to judge, once steps have grown.
-        told = taken > min(_SOON) and self._known_slopes(memory) is not None
-        if told or taken in _SOON or taken % _OFTEN == _OFTEN - 1:
+        told = memory.taken > min(_SOON) and self._known_slopes(memory) is not None
+        if told or self._asks(memory.taken):
             memory, h = self._asked(flow, memory, t, h, end, state)
         trouble: PinloopError | None = None
         while True:

@@ -159,10 +159,10 @@ def _size(balance: EnergyBalance) -> float:
     return float(sum(np.abs(energy).max() for energy in parts))
 
 
-_MOST = 100.0
+MOST_TAKEN = 100.0
 """So many errors of a controlled step may be projected away. Healthy runs need 1, those that pass
 a bifurcation 10."""
-_COARSE = 1e-3
+COARSE_SPEED = 1e-3
 """Part of the speed that a projection may take after a fixed step that changes none."""
 
 
@@ -220,9 +220,9 @@ def speed_loss(
     error = slack * np.where(robot.is_translation, robot.length, 1.0)
     if tolerance is not None:
         error = error + tolerance
-    allowed = _MOST * math.sqrt(float(np.diagonal(M) @ error**2))
+    allowed = MOST_TAKEN * math.sqrt(float(np.diagonal(M) @ error**2))
     if tolerance is None:
-        allowed = max(allowed, size(before - start), _COARSE * speed)
+        allowed = max(allowed, size(before - start), COARSE_SPEED * speed)
     if taken <= max(allowed, SPEED_ROUNDING * speed):
         return None
     J, b, _ = equations.terms(t, q, before)

@@ -163,7 +163,7 @@ class LimitWatch:
     """Finds out which limits a run passes, step by step."""
 
     def __init__(self, ends: Sequence[JointEnd], t: float, q: Array) -> None:
-        self._ends = tuple(ends)
+        self._ends = ends = ends_seen_from(ends, q)
         self._cells = np.array([end.cell for end in ends], dtype=np.intp)
         self._columns = np.array([end.column for end in ends], dtype=np.intp)
         self._signs = np.array([end.sign for end in ends], dtype=float)

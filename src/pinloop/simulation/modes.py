@@ -295,6 +295,12 @@ class ModalSystem:
             self._robots[opened] = robot
         return self._robots[opened]
 
+    @property
+    def renews(self) -> bool:
+        """Whether the rows that hold the loops may change between steps; see `renewed`."""
+        report = self.robot.regularization
+        return report is not None and report.held is not None
+
     def renewed(self, mode: Mode, q: Array) -> Mode:
         """The mode with the rows to hold at a configuration, if its robot holds sampled ones.
 
@@ -382,8 +388,10 @@ class ModalSystem:
         held = replace(mode, friction=_sticking(mode))
         if held not in self._begun:
             self._begun[held] = t, q.copy(), v.copy()
-            self._without_sliding.pop((held, ()), None)
+            before = self._without_sliding.pop((held, ()), None)
             self._equations.pop((mode, ()), None)
+            if before is not None and not self._rows:  # only rows of a user's begin somewhere
+                self._without_sliding[held, ()] = before.around(t, q)
         return self.equations(mode)
 
 

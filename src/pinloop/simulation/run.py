@@ -26,14 +26,18 @@ from ..integrate import (
     Ahead,
     Change,
     Chatter,
+    EveryStep,
     Flow,
     Guard,
     Guards,
     HybridIntegrator,
     HybridState,
+    ManySteps,
     MuntheKaas,
     Recorded,
     Recording,
+    Samples,
+    Segment,
     Step,
     StepFailed,
     Stepper,
@@ -46,8 +50,9 @@ from .endstops import NONE_TOUCHED, EndStopContacts, RestingEnds
 from .events import BoundEvent, CloseLoop, Report, Stop, Touch
 from .friction import NO_GRIP, DryFriction, Grip, Release, Rest
 from .initial_state import meeting, obstacle
-from .limits import JointEnd, LimitWatch
+from .limits import LimitWatch, joint_ends
 from .modes import ModalSystem, Mode, RobotManifold
+from .native_steps import NativeSteps
 from .passages import open_passage
 from .stabilization import Projection, Projector
 from .trajectory import Trajectory
@@ -111,12 +116,11 @@ class Run:
         span: tuple[float, float],
         events: BoundEvents,
         recording: Recording,
-        ends: tuple[JointEnd, ...],
         contacts: RunContacts,
     ) -> None:
         self.system, self.method, self.stabilization = system, method, stabilization
         self.start, self.until = span
-        self.events, self.recording, self.contacts, self._ends = events, recording, contacts, ends
+        self.events, self.recording, self.contacts = events, recording, contacts
         robot = system.robot
         self._unit = np.where(robot.is_translation, robot.length, 1.0)
         self._group = RobotManifold(robot)
@@ -131,7 +135,9 @@ class Run:
 
     def go(self, mode: Mode, q: Array, v: Array, report: Callable[[float], None]) -> Trajectory:
         """Step until the end, a failure, or Ctrl-C."""
-        self._limits, self._report = LimitWatch(self._ends, self.start, q), report
+        self._report, self._limits = report, None
+        if isinstance(self.recording, Samples):  # of the steps nothing else is left
+            self._limits = LimitWatch(joint_ends(self.system.robot), self.start, q)
         self._last = self.start, q, v
         self.system.begin(mode, self.start, q, v)
         begun, v = self._decided((self.start, q, v), RunMode(mode), RunMode(mode), (), jumped=False)
@@ -284,22 +290,26 @@ class Run:
         t, q, v, a = state[:4]
         self._last = t, q, v
         self._along.advance(q)
-        number = self._modes.index(state.mode.mode)
         if step is None:
-            self.recording.add(Recorded(t, q, v, a, number))
+            self.recording.add(Recorded(t, q, v, a, self._number))
             return
-        self._steps += 1
-        self._limits.look(step)
-        branch = state.memory.branch
-        inside = partial(_inside, branch or self._flow, step)
-        inner = step.inner
-        if step.follows is not None:  # a branch is not known any more once the run is over
-            inner = step.bends if branch else np.full((len(INNER), len(v)), np.nan)
-        self.recording.add(Recorded(t, q, v, a, number, step.psi, inside, inner, step.a0))
+        self._keep(step, state.memory.branch)
         damping, left = partial(stiffest_damping, self.equations, t, q, v), self.until - t
         if note := self._stiffness.look(t, state.memory.stiff, damping, (left, step.t1 - step.t0)):
             self._switched.append(f"from t = {t:.6g} s on {note}")
         self._report(t)
+
+    def _keep(self, step: Step, branch: Flow | None = None) -> None:
+        """Store a step, along a branch or not."""
+        self._steps += 1
+        if self._limits is not None:
+            self._limits.look(step)
+        inside = partial(_inside, branch or self._flow, step)
+        inner = step.inner
+        if step.follows is not None:  # a branch is not known any more once the run is over
+            inner = step.bends if branch else np.full((len(INNER), len(step.v1)), np.nan)
+        end = step.t1, step.q1, step.v1, step.a1
+        self.recording.add(Recorded(*end, self._number, step.psi, inside, inner, step.a0))
 
     # -- modes ------------------------------------------------------------------------------
 
@@ -316,6 +326,7 @@ class Run:
         )
         if self._projector is not None:
             self._projector.begin(t, q)
+            self._projector.choose(t, q)
         self._flow = Flow(
             self._along if self.method.step is None else self._checked,
             manifold,
@@ -324,9 +335,37 @@ class Run:
             None if self._projector is None else self._on_branch,
             None if self._projector is None else self._loss,
             fine=True,
+            many=self._many(manifold),
         )
         if mode not in self._modes:
             self._modes.append(mode)
+        self._number = self._modes.index(mode)
+
+    def _many(self, manifold: RobotManifold) -> ManySteps | None:
+        """The kernel for many steps at once, if it takes such steps."""
+        parts = self._along, self.equations, self.method
+        if self.system.renews or not NativeSteps.can(*parts, self._projector):
+            return None
+        native = NativeSteps(*parts, manifold, self._projector)
+        return ManySteps(native.take, self._record_all)
+
+    def _record_all(self, segment: Segment) -> None:
+        """Take notice of steps that have been taken at once, in the mode that was entered last."""
+        t, q, v = float(segment.t[-1]), segment.q[-1], segment.v[-1]
+        self._last = t, q, v
+        self._watch_loops(q)  # once torn they stay so
+        if self._projector is not None:
+            self._projector.remember(*segment.notes[-1, 2:].tolist())
+        if segment.counts[-1, 2]:
+            self._along(t, q, v)  # which finds out whether to hold other rows
+            self._along.advance(q)
+        if isinstance(self.recording, EveryStep):
+            self.recording.extend(segment, self._number)
+            self._steps += len(segment)
+        else:
+            for k in range(len(segment)):
+                self._keep(segment.step(k))
+        self._report(t)
 
     def _make_guards(self, mode: RunMode) -> Guards[BoundEvent]:
         """What is looked for in a mode."""
@@ -431,7 +470,7 @@ class Run:
             evaluations=self._stepper.evaluations,
             rejected=self._stepper.rejected,
             accuracy=Accuracy(self.method, self._steps, self._slack, *notes),
-            limits_passed=self._limits.passed,
+            limits=None if self._limits is None else self._limits.passed,
             engine=" and ".join(sorted(self._engines)),
         )
 

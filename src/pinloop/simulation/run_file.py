@@ -223,7 +223,7 @@ def _run(robot: Mechanism, header: _Header, arrays: Mapping[str, NDArray[Any]]) 
         events=header.events,
         evaluations=header.evaluations,
         rejected=header.rejected,
-        limits_passed=header.limits_passed,
+        limits=header.limits_passed,
         t=arrays["t"],
         q=arrays["q"],
         v=arrays["v"],

@@ -149,10 +149,7 @@ def simulate(
     ends = ends_seen_from(joint_ends(robot), q0)
     stops, contacts = _at_limits(system, limits, ends, (q0, v0))
     bound = replace(bound, guards=(*bound.guards, *stops))
-    run = Run(
-        system, method, stabilization, (start, until), bound, recording, ends,
-        contacts,
-    )  # fmt: skip
+    run = Run(system, method, stabilization, (start, until), bound, recording, contacts)
     with progress_bar(span, robot.name) if progress else nullcontext(lambda t: None) as report:
         return run.go(mode, q0, v0, report)
 

@@ -31,7 +31,7 @@ _Closure = tuple[Array, Array, Array]
 _ITERATIONS = 25
 _AROUND = 4
 """Configurations around a singular one from which it is known what regular is."""
-_CURVED = 1e-3
+CURVED = 1e-3
 """Part of a position error that rows besides the chosen ones may be left off: they are curved."""
 _BIFURCATION = (
     "rows that depend on each other elsewhere do not here: this is where the mechanism branches; "
@@ -76,6 +76,9 @@ class _Block(NamedTuple):
     rows: _Chosen
     columns: NDArray[np.intp]
     share: float
+
+
+_NO_BLOCK = _Block(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), 0.0)
 
 
 class Projector:
@@ -142,6 +145,30 @@ class Projector:
         v, turned = self._allowed(t, q, v, here)
         return q, v, moved or turned
 
+    @property
+    def chooses(self) -> bool:
+        """Whether the coordinates that move are chosen, and kept until they get worse."""
+        return self._projection.coordinates == "optimal"
+
+    @property
+    def tol(self) -> float:
+        """See `Projection`."""
+        return self._projection.tol
+
+    @property
+    def known(self) -> tuple[list[int], list[int], float, int, float]:
+        """Rows, columns and share of the block that is kept; rank of the rows, least pivot at best.
+
+        The former are empty if no block is kept for all rows.
+        """
+        rows, columns, share = self._blocks.get("all", _NO_BLOCK)
+        numbers = np.arange(len(self._scale))[rows].tolist()
+        return numbers, columns.tolist(), share, self._independent, self._best
+
+    def remember(self, regularity: float, best: float) -> None:
+        """Take over what others have found out at the last state."""
+        self.regularity, self._best = regularity, best
+
     def position(self, t: float, q: Array) -> tuple[Array, bool]:
         """Configuration on the manifold, by Newton's method along the chosen coordinates."""
         if len(self._scale) == 0:
@@ -177,6 +204,12 @@ class Projector:
         self._known = [self._closure(t, q)[0] for q in known]
         for J in self._known[::-1]:
             self._look(J)
+
+    def choose(self, t: float, q: Array) -> None:
+        """Choose dependent coordinates where a run starts, so that the first step has them."""
+        if len(self._scale) and self._holonomic is None and self.chooses:
+            J = self._closure(t, q)[0]
+            self._correction(q, J, np.zeros(len(J)), "position", 0.0)
 
     def look(self, t: float, q: Array) -> None:
         """Find out how independent the rows are at a configuration."""
@@ -296,7 +329,7 @@ class Projector:
         shift = np.zeros(J.shape[1])
         if self._holonomic is None:
             level = "all"
-        slack = self._projection.tol + _CURVED * error
+        slack = self._projection.tol + CURVED * error
         block = self._blocks.get(level)
         if block is not None and (solution := _met(block, J, b, slack)) is not None:
             shift[block.columns] = solution

@@ -39,7 +39,7 @@ from .analysis import (
     momenta,
     reactions,
 )
-from .limits import LimitPassed, described
+from .limits import LimitPassed, LimitWatch, described, joint_ends
 from .modes import ModalSystem, Mode, RobotManifold
 from .transitions import Transition
 
@@ -97,7 +97,7 @@ class Trajectory:
         evaluations: number of evaluations of the accelerations.
         rejected: number of rejected steps.
         accuracy: how accurately it was computed; None if that is not known.
-        limits_passed: position limits that joints pass, also between the stored states.
+        limits: position limits that joints pass, if that is known; see ``limits_passed``.
         inner: second derivatives inside each step, shape (k - 1, 3, nv), see `Step.bends`: NaN
             where they are computed on demand, infinite where quintics are accurate enough; None
             if quintics are enough everywhere.
@@ -120,7 +120,7 @@ class Trajectory:
     evaluations: int = 0
     rejected: int = 0
     accuracy: Accuracy | None = field(default=None, repr=False)
-    limits_passed: tuple[LimitPassed, ...] = ()
+    limits: tuple[LimitPassed, ...] | None = field(default=None, repr=False)
     inner: Array | None = field(default=None, repr=False)
     engine: str = ""
 
@@ -137,6 +137,16 @@ class Trajectory:
         switched = self.accuracy.switched if self.accuracy else ""
         notes = [f"note: {switched}"] if switched else []
         return "\n".join([repr(self), *notes, *(f"warning: {text}" for text in self.warnings)])
+
+    @cached_property
+    def limits_passed(self) -> tuple[LimitPassed, ...]:
+        """Position limits that joints pass, also between the stored states."""
+        if self.limits is not None:
+            return self.limits
+        watch = LimitWatch(joint_ends(self.robot), float(self.t[0]), self.q[0])
+        for k in np.flatnonzero(np.diff(self.t) > 0.0).tolist():
+            watch.look(self._step(k))
+        return watch.passed
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -373,7 +383,7 @@ def sampled(run: Trajectory, every: float) -> Trajectory:
         if k > 0 and run.t[k] > run.t[k - 1]:
             state = state._replace(inside=partial(_inside, run, int(mode)))
         samples.add(state)
-    return replace(run, **samples.states()._asdict())
+    return replace(run, **samples.states()._asdict(), limits=run.limits_passed)
 
 
 def _inside(run: Trajectory, mode: int, t: float) -> tuple[Array, Array, Array]:

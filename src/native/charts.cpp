@@ -1,0 +1,245 @@
+#include "charts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace pinloop {
+
+namespace {
+
+struct Quaternion {
+    Vec v;
+    double w;
+};
+
+Quaternion quaternion(const double *q) { return {{q[0], q[1], q[2]}, q[3]}; }
+Quaternion conjugate(const Quaternion &a) { return {-a.v, a.w}; }
+Quaternion operator*(const Quaternion &a, const Quaternion &b) {
+    return {a.w * b.v + b.w * a.v + cross(a.v, b.v), a.w * b.w - dot(a.v, b.v)};
+}
+void write(const Quaternion &a, double *q) {
+    const double s = 1.0 / std::sqrt(dot(a.v, a.v) + a.w * a.w);
+    q[0] = s * a.v.x, q[1] = s * a.v.y, q[2] = s * a.v.z, q[3] = s * a.w;
+}
+void write(const Vec &a, double *q) { q[0] = a.x, q[1] = a.y, q[2] = a.z; }
+Vec vec(const double *x) { return {x[0], x[1], x[2]}; }
+
+Quaternion exponential(const Vec &w) {
+    const double angle = std::sqrt(dot(w, w));
+    const double s = angle > 0.0 ? std::sin(0.5 * angle) / angle : 0.5;
+    return {s * w, std::cos(0.5 * angle)};
+}
+
+Vec logarithm(const Quaternion &a) {
+    const double s = std::sqrt(dot(a.v, a.v)), sign = a.w < 0.0 ? -1.0 : 1.0;
+    if (s == 0.0) return Vec{};
+    return (sign * 2.0 * std::atan2(s, sign * a.w) / s) * a.v;
+}
+
+// Shift of a body's origin that moves along a constant twist.
+Vec shifted(const Spatial &twist) {
+    const double square = dot(twist.w, twist.w), angle = std::sqrt(square);
+    const double half = 0.5 * angle, s = half > 0.0 ? std::sin(half) / half : 1.0;
+    double c = 0.0;  // (angle - sin(angle)) / angle^3
+    if (angle < 0.5) {
+        for (double k = 12.0; k > 0.0; k -= 2.0) c = 1.0 - c * square / ((k + 2.0) * (k + 3.0));
+        c /= 6.0;
+    } else {
+        c = (angle - std::sin(angle)) / (angle * square);
+    }
+    const Vec turned = cross(twist.w, twist.v);
+    return twist.v + 0.5 * s * s * turned + c * cross(twist.w, turned);
+}
+
+// What takes A and B of `inverse_dexp` from the square of the angle. With b_m = B_2m / (2m)! and
+// ad^5 = -2 angle^2 ad^3 - angle^4 ad the series of x / (e^x - 1) ends; closed forms are those of
+// Selig, Geometric Fundamentals of Robotics (2005), section 7.6, where the series converges slowly.
+std::array<double, 2> coefficients(double square) {
+    if (square < 0.36) {
+        constexpr std::array<double, 9> b{
+            1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160,
+            -691.0 / 1307674368000, 1.0 / 74724249600, -3617.0 / 10670622842880000,
+            43867.0 / 5109094217170944000};
+        double A = b[0], B = 0.0, power = 1.0;  // (-1)^m square^(m - 2)
+        for (int m = 2; m <= 9; ++m) {
+            A += b[m - 1] * power * square * (m - 2);
+            B += b[m - 1] * power * (m - 1);
+            power *= -square;
+        }
+        return {A, B};
+    }
+    const double half = 0.5 * std::sqrt(square), s = std::sin(half);
+    const double a = half * std::cos(half) / s, c = half * half / (s * s);
+    return {(2.0 * (1.0 - a) + 0.5 * (a - c)) / square,
+            (1.0 - a + 0.5 * (a - c)) / (square * square)};
+}
+
+// dexpinv(-x) y on se(3), and on its subalgebras: y + ad y / 2 + A ad^2 y + B ad^4 y.
+Spatial inverse_dexp(const Spatial &x, const Spatial &y) {
+    const auto [A, B] = coefficients(dot(x.w, x.w));
+    const Spatial first = cross(x, y), second = cross(x, first);
+    return y + 0.5 * first + A * second + B * cross(x, cross(x, second));
+}
+
+// A velocity of a joint that is no vector space, as a twist.
+Spatial twist_of(Motion motion, const double *v) {
+    if (motion == Motion::spherical) return {Vec{}, vec(v)};
+    if (motion == Motion::planar) return {{v[0], v[1], 0.0}, {0.0, 0.0, v[2]}};
+    return {vec(v), vec(v + 3)};
+}
+
+void write(Motion motion, const Spatial &twist, double *v) {
+    if (motion == Motion::spherical) return write(twist.w, v);
+    if (motion == Motion::planar) {
+        v[0] = twist.v.x, v[1] = twist.v.y, v[2] = twist.w.z;
+        return;
+    }
+    write(twist.v, v), write(twist.w, v + 3);
+}
+
+// Cosine and sine turned on by an angle.
+void turn(const double *q, double angle, double *moved) {
+    const double c = std::cos(angle), s = std::sin(angle), x = q[0], y = q[1];
+    const double cosine = c * x - s * y, sine = s * x + c * y;
+    const double size = 1.0 / std::hypot(cosine, sine);
+    moved[0] = size * cosine, moved[1] = size * sine;
+}
+
+double angle_between(const double *q0, const double *q1) {
+    return std::atan2(q0[0] * q1[1] - q0[1] * q1[0], q0[0] * q1[0] + q0[1] * q1[1]);
+}
+
+}  // namespace
+
+Spatial logarithm(const Placement &placement) {
+    const Rotation &R = placement.R;
+    const Vec s = 0.5 * Vec{R.y.z - R.z.y, R.z.x - R.x.z, R.x.y - R.y.x};
+    const double sine = std::sqrt(dot(s, s)), cosine = 0.5 * (R.x.x + R.y.y + R.z.z - 1.0);
+    if (!(cosine > -0.9)) {
+        const double none = std::numeric_limits<double>::quiet_NaN();
+        return {{none, none, none}, {none, none, none}};
+    }
+    const Vec w = (sine > 0.0 ? std::atan2(sine, cosine) / sine : 1.0) * s;
+    // V^-1 of the shift: what `inverse_dexp` is on so(3), turned the other way.
+    const Spatial v = inverse_dexp({Vec{}, -w}, {Vec{}, placement.p});
+    return {v.w, w};
+}
+
+Charts::Charts(const Tables &tables, const std::vector<char> &locked) : nv_(tables.nv) {
+    for (const Link &link : tables.links) {
+        const int count = velocities[static_cast<int>(link.motion)];
+        const bool held = std::all_of(locked.begin() + link.v, locked.begin() + link.v + count,
+                                      [](char is_locked) { return is_locked != 0; });
+        charts_.push_back({link.motion, link.q, link.v, held});
+        if (link.motion == Motion::spherical || link.motion == Motion::free ||
+            link.motion == Motion::planar) {
+            flat_ = false;
+        }
+    }
+}
+
+void Charts::integrate(const double *q, const double *psi, double *moved) const {
+    for (const Chart &chart : charts_) {
+        const double *from = q + chart.q, *step = psi + chart.v;
+        double *to = moved + chart.q;
+        const int count = coordinates[static_cast<int>(chart.motion)];
+        if (chart.held) {
+            std::copy(from, from + count, to);
+            continue;
+        }
+        switch (chart.motion) {
+        case Motion::screw:
+        case Motion::translation:
+            for (int k = 0; k < count; ++k) to[k] = from[k] + step[k];
+            break;
+        case Motion::circle:
+            turn(from, step[0], to);
+            break;
+        case Motion::spherical:
+            write(quaternion(from) * exponential(vec(step)), to);
+            break;
+        case Motion::free: {
+            const Spatial twist = twist_of(chart.motion, step);
+            write(vec(from) + rotation(from + 3) * shifted(twist), to);
+            write(quaternion(from + 3) * exponential(twist.w), to + 3);
+            break;
+        }
+        case Motion::planar: {
+            const Vec d = shifted(twist_of(chart.motion, step));
+            to[0] = from[0] + from[2] * d.x - from[3] * d.y;
+            to[1] = from[1] + from[3] * d.x + from[2] * d.y;
+            turn(from + 2, step[2], to + 2);
+            break;
+        }
+        }
+    }
+}
+
+void Charts::normalize(double *q) const {
+    for (const Chart &chart : charts_) {
+        double *at = q + chart.q;
+        if (chart.held) continue;
+        if (chart.motion == Motion::circle) turn(at, 0.0, at);
+        if (chart.motion == Motion::planar) turn(at + 2, 0.0, at + 2);
+        if (chart.motion == Motion::spherical) write(quaternion(at), at);
+        if (chart.motion == Motion::free) write(quaternion(at + 3), at + 3);
+    }
+}
+
+void Charts::difference(const double *q0, const double *q1, double *psi) const {
+    for (const Chart &chart : charts_) {
+        const double *from = q0 + chart.q, *to = q1 + chart.q;
+        double *step = psi + chart.v;
+        const int count = velocities[static_cast<int>(chart.motion)];
+        if (chart.held) {
+            std::fill(step, step + count, 0.0);
+            continue;
+        }
+        switch (chart.motion) {
+        case Motion::screw:
+        case Motion::translation:
+            for (int k = 0; k < count; ++k) step[k] = to[k] - from[k];
+            break;
+        case Motion::circle:
+            step[0] = angle_between(from, to);
+            break;
+        case Motion::spherical:
+            write(logarithm(conjugate(quaternion(from)) * quaternion(to)), step);
+            break;
+        case Motion::free: {
+            const Quaternion back = conjugate(quaternion(from + 3));
+            const Vec w = logarithm(back * quaternion(to + 3)), d = vec(to) - vec(from);
+            const Rotation R = rotation(from + 3);
+            const Vec p{dot(R.x, d), dot(R.y, d), dot(R.z, d)};
+            write(inverse_dexp({Vec{}, -w}, {Vec{}, p}).w, step);
+            write(w, step + 3);
+            break;
+        }
+        case Motion::planar: {
+            const Vec w{0.0, 0.0, angle_between(from + 2, to + 2)};
+            const double x = to[0] - from[0], y = to[1] - from[1];
+            const Vec p{from[2] * x + from[3] * y, from[2] * y - from[3] * x, 0.0};
+            write(chart.motion, {inverse_dexp({Vec{}, -w}, {Vec{}, p}).w, w}, step);
+            break;
+        }
+        }
+    }
+}
+
+void Charts::rate(const double *psi, const double *v, double *rate) const {
+    std::copy(v, v + nv_, rate);
+    if (flat_) return;
+    for (const Chart &chart : charts_) {
+        if (chart.motion != Motion::spherical && chart.motion != Motion::free &&
+            chart.motion != Motion::planar) {
+            continue;
+        }
+        const Spatial x = twist_of(chart.motion, psi + chart.v);
+        const Spatial y = twist_of(chart.motion, v + chart.v);
+        write(chart.motion, inverse_dexp(x, y), rate + chart.v);
+    }
+}
+
+}  // namespace pinloop

@@ -1,0 +1,127 @@
+#include "method.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace pinloop {
+
+bool Tableau::looks_ahead() const {
+    for (int k = 0; k < estimates(); ++k) {
+        if (errors[static_cast<std::size_t>(k + 1) * (stages() + 1) - 1] != 0.0) return true;
+    }
+    return false;
+}
+
+Control::Control(const Settings &settings, std::vector<double> unit)
+    : smallest(settings.at("smallest")), largest(settings.at("largest")),
+      time_sum(settings.at("time_sum")), first_error(settings.at("first_error")),
+      rtol_(settings.at("rtol")), atol_(settings.at("atol")), alpha_(settings.at("alpha")),
+      beta_(settings.at("beta")), least_error_(settings.at("least_error")), unit_(std::move(unit)),
+      tolerance_(unit_.size()) {
+    finest_ = atol_ * *std::min_element(unit_.begin(), unit_.end());
+}
+
+double Control::error(const std::vector<double> &errors, const double *v0, const double *v1) {
+    tolerance(v0, v1);
+    const std::size_t n = unit_.size();
+    double norms[2] = {0.0, 0.0};
+    const std::size_t count = errors.size() / (2 * n);
+    for (std::size_t k = 0; k < count; ++k) {
+        const double *of_psi = &errors[k * 2 * n], *of_v = of_psi + n;
+        double psi = 0.0, v = 0.0;
+        for (std::size_t i = 0; i < n; ++i) {
+            const double x = of_psi[i] / (atol_ * unit_[i] + rtol_ * unit_[i]);
+            const double y = of_v[i] / tolerance_[i];
+            psi += x * x, v += y * y;
+        }
+        norms[k] = std::sqrt((psi >= v ? psi : v) / static_cast<double>(n));
+        if (std::isnan(psi)) norms[k] = psi;
+    }
+    if (count < 2) return norms[0];
+    const double fifth = norms[0] * norms[0], third = norms[1] * norms[1];
+    return fifth == 0.0 && third == 0.0 ? 0.0 : fifth / std::sqrt(fifth + 0.01 * third);
+}
+
+const std::vector<double> &Control::tolerance(const double *v0, const double *v1) {
+    for (std::size_t i = 0; i < unit_.size(); ++i) {
+        tolerance_[i] = rtol_ * std::max(std::abs(v0[i]), std::abs(v1[i])) + atol_ * unit_[i];
+    }
+    return tolerance_;
+}
+
+double Control::shrink(double error) const {
+    if (!std::isfinite(error)) return 0.2;
+    return std::max(0.2, 0.9 * std::pow(error, -alpha_ - beta_));
+}
+
+double Control::grow(double error, double before) const {
+    const double last = std::max(error, least_error_);
+    const double factor = 0.9 * std::pow(last, -alpha_) * std::pow(before, beta_);
+    return std::min(5.0, std::max(0.2, factor));
+}
+
+Attempt::Attempt(Tableau tableau, int nq, const std::vector<char> &locked)
+    : psi(locked.size()), q1(nq), v1(locked.size()), a1(locked.size()),
+      errors(tableau.estimates() * 2 * locked.size()), tableau_(std::move(tableau)),
+      slopes_((tableau_.stages() + 1) * 2 * locked.size()), step_(2 * locked.size()),
+      none_(locked.size()) {
+    for (std::size_t k = 0; k < locked.size(); ++k) {
+        if (locked[k]) locked_.push_back(static_cast<int>(k));
+    }
+}
+
+Verdict Attempt::accelerate(Dynamics &dynamics, const double *q, const double *v,
+                            double *a) const {
+    const Verdict verdict = dynamics.acceleration(q, v, none_.data(), a);
+    for (int k : locked_) a[k] = 0.0;
+    return verdict;
+}
+
+int Attempt::evaluations(bool with_errors) const {
+    return tableau_.stages() - 1 + (with_errors && tableau_.looks_ahead());
+}
+
+// The algebra coordinates and the velocity where a weighted sum of slopes leads.
+void Attempt::sum(const double *weights, int count, double h, const double *v) {
+    const std::size_t n = psi.size();
+    std::fill(step_.begin(), step_.end(), 0.0);
+    for (int i = 0; i < count; ++i) {
+        const double weight = h * weights[i], *slope = &slopes_[i * 2 * n];
+        if (weight == 0.0) continue;
+        for (std::size_t k = 0; k < 2 * n; ++k) step_[k] += weight * slope[k];
+    }
+    for (std::size_t k = 0; k < n; ++k) psi[k] = step_[k], v1[k] = v[k] + step_[n + k];
+}
+
+Verdict Attempt::take(Dynamics &dynamics, const Charts &charts, double h, const double *q,
+                      const double *v, const double *a, bool with_errors) {
+    const std::size_t n = psi.size();
+    const int s = tableau_.stages(), k = tableau_.estimates();
+    std::copy(v, v + n, slopes_.begin());
+    std::copy(a, a + n, slopes_.begin() + n);
+    Verdict verdict = Verdict::good;
+    has_end = with_errors && tableau_.looks_ahead();
+    for (int j = 1; j <= s; ++j) {
+        sum(j < s ? &tableau_.a[static_cast<std::size_t>(j) * s] : tableau_.b.data(), j, h, v);
+        charts.integrate(q, psi.data(), q1.data());
+        if (j == s && !has_end) break;
+        double *slope = &slopes_[j * 2 * n];
+        charts.rate(psi.data(), v1.data(), slope);
+        verdict = accelerate(dynamics, q1.data(), v1.data(), slope + n);
+        if (verdict == Verdict::bad) return verdict;
+    }
+    if (has_end) std::copy_n(&slopes_[s * 2 * n + n], n, a1.begin());
+    for (int e = 0; with_errors && e < k; ++e) {
+        double *error = &errors[e * 2 * n];
+        std::fill_n(error, 2 * n, 0.0);
+        for (int j = 0; j <= (has_end ? s : s - 1); ++j) {
+            const double weight = h * tableau_.errors[static_cast<std::size_t>(e) * (s + 1) + j];
+            const double *slope = &slopes_[j * 2 * n];
+            for (std::size_t i = 0; i < 2 * n; ++i) error[i] += weight * slope[i];
+        }
+    }
+    return verdict;
+}
+
+}  // namespace pinloop

@@ -1,0 +1,67 @@
+// A Runge-Kutta-Munthe-Kaas method with its control of steps, as `munthe_kaas` has it in Python.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "charts.hpp"
+#include "dynamics.hpp"
+
+namespace pinloop {
+
+using Settings = std::map<std::string, double>;
+
+// An explicit tableau: stage weights (s, s), weights of the step (s,), of error estimates (k, s + 1).
+struct Tableau {
+    std::vector<double> a, b, errors;
+    int stages() const { return static_cast<int>(b.size()); }
+    int estimates() const { return static_cast<int>(errors.size()) / (stages() + 1); }
+    // Whether an error estimate needs the acceleration at the end of the step.
+    bool looks_ahead() const;
+};
+
+// What control makes of the sizes of steps.
+class Control {
+  public:
+    Control(const Settings &settings, std::vector<double> unit);
+
+    // Errors of psi and v over their tolerances, (k, 2 nv), of a good step at most 1; or NaN.
+    double error(const std::vector<double> &errors, const double *v0, const double *v1);
+    double shrink(double error) const;
+    double grow(double error, double before) const;
+    // Error of each velocity that a step may have.
+    const std::vector<double> &tolerance(const double *v0, const double *v1);
+    double finest() const { return finest_; }
+
+    const double smallest, largest, time_sum, first_error;
+
+  private:
+    double rtol_, atol_, alpha_, beta_, least_error_, finest_;
+    std::vector<double> unit_, tolerance_;
+};
+
+// One step tried, from a state with its acceleration; nothing is allocated.
+class Attempt {
+  public:
+    Attempt(Tableau tableau, int nq, const std::vector<char> &locked);
+
+    Verdict take(Dynamics &dynamics, const Charts &charts, double h, const double *q,
+                 const double *v, const double *a, bool with_errors);
+
+    // Acceleration at a state, without what is locked.
+    Verdict accelerate(Dynamics &dynamics, const double *q, const double *v, double *a) const;
+
+    int evaluations(bool with_errors) const;
+
+    std::vector<double> psi, q1, v1, a1, errors;
+    bool has_end = false;  // whether `a1` is the acceleration at the end
+
+  private:
+    void sum(const double *weights, int count, double h, const double *v);
+    Tableau tableau_;
+    std::vector<double> slopes_, step_, none_;
+    std::vector<int> locked_;
+};
+
+}  // namespace pinloop

@@ -1,0 +1,70 @@
+// Many steps at once: what `stepping` does in Python as long as nothing has to be decided.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "method.hpp"
+#include "projector.hpp"
+
+namespace pinloop {
+
+// Where the steps of a call start, and where they may lead.
+struct Course {
+    double t, h, error;         // time, size of the next step, error of the last one
+    double end;                 // no step passes it
+    std::vector<double> times;  // ends of fixed steps; none if steps are controlled
+    std::vector<char> asked;    // before which steps it is asked whether the motion is stiff
+};
+
+// Configuration, velocity, acceleration.
+struct State {
+    const double *q, *v, *a;
+};
+
+// Room for the steps of a call; row k is where step k ends.
+struct Taken {
+    int most;
+    double *numbers;          // t, size of the next step, error, regularity, best: (most, 5)
+    std::int64_t *counts;     // evaluations, rejected steps, whether rows are stale: (most, 3)
+    double *q, *v, *a, *psi;  // (most, nq), thrice (most, nv)
+};
+
+// Work space for one thread at a time; nothing is allocated while steps are taken.
+class Steps {
+  public:
+    Steps(std::shared_ptr<const Tables> tables, Tableau tableau, const Settings &settings,
+          std::vector<double> unit, const std::vector<char> &locked);
+
+    void project(std::unique_ptr<Projector> projector) { projector_ = std::move(projector); }
+    Projector *projector() { return projector_.get(); }
+    Dynamics &dynamics() { return dynamics_; }
+    const Tables &tables() const { return *tables_; }
+
+    // Take steps from a state until the end, until the rows are stale, or until one is for Python;
+    // how many.
+    int take(Course course, const double *q, const double *v, const double *a, const Taken &taken);
+
+  private:
+    bool controlled(Course &course, const State &state, const Taken &taken, int k);
+    bool fixed(Course &course, const State &state, const Taken &taken, int k);
+    bool attempt(double h, const State &state, bool with_errors);
+    bool finish(const State &state, bool with_errors, const Taken &taken, int k);
+    bool is_small_shift(const State &state, bool with_errors, const double *q, const double *v);
+    void write(const Course &course, const Taken &taken, int k) const;
+
+    std::shared_ptr<const Tables> tables_;
+    Dynamics dynamics_;
+    Charts charts_;
+    Control control_;
+    Attempt attempt_;
+    std::unique_ptr<Projector> projector_;
+    Verdict last_ = Verdict::good;
+    double trifle_, crawls_;
+    std::vector<double> still_, shift_, rate_;
+    std::int64_t evaluations_ = 0, rejected_ = 0;
+};
+
+}  // namespace pinloop

@@ -1,0 +1,164 @@
+#include "steps_module.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+
+#include "steps.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace pinloop {
+
+namespace {
+
+template <class T, int dimensions>
+using Given = nb::ndarray<T, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu>;
+using Numbers = Given<const double, 1>;
+using Matrix = Given<const double, 2>;
+using Room = Given<double, 2>;
+// Place among the loops, free rotations, free slides, pitch, rows in B.
+using Pair = std::tuple<int, int, std::string, double, Matrix>;
+// Rows and columns of the block that is kept, its share, and what is known of regular poses.
+using Known = std::tuple<std::vector<int>, std::vector<int>, double, int, double>;
+
+template <class Array> std::vector<double> copied(const Array &array) {
+    return {array.data(), array.data() + array.size()};
+}
+
+void require(bool fits, const char *what) {
+    if (!fits) throw std::invalid_argument(what);
+}
+
+std::vector<char> marked(const Tables &tables, const std::vector<int> &columns) {
+    std::vector<char> marks(tables.nv);
+    for (int column : columns) marks.at(column) = 1;
+    return marks;
+}
+
+void create(Steps *steps, std::shared_ptr<const Tables> tables,
+            const std::tuple<Matrix, Numbers, Matrix> &tableau, const Settings &settings,
+            const Numbers &unit, const std::vector<int> &locked) {
+    const auto &[a, b, errors] = tableau;
+    require(a.size() == b.size() * b.size() && b.size() > 0, "a tableau of these sizes is none");
+    require(errors.shape(0) <= 2 && errors.size() == errors.shape(0) * (b.size() + 1),
+            "error estimates have other sizes than the tableau");
+    require(unit.size() == static_cast<std::size_t>(tables->nv), "one unit per velocity");
+    const Tableau copy{copied(a), copied(b), copied(errors)};
+    new (steps) Steps(tables, copy, settings, copied(unit), marked(*tables, locked));
+}
+
+void hold(Steps &steps, const std::vector<int> &rows, const std::vector<double> &stale,
+          const std::vector<double> &bad, const Numbers &armature) {
+    const Tables &tables = steps.tables();
+    bool fits = stale.size() == rows.size() && bad.size() == rows.size() &&
+                static_cast<int>(armature.size()) == tables.nv;
+    for (int row : rows) fits = fits && row >= 0 && row < static_cast<int>(tables.rows.size());
+    require(fits, "rows, pivots or rotors that the tables do not have");
+    steps.dynamics().hold(rows, stale, bad, copied(armature));
+}
+
+void project(Steps &steps, const std::vector<Pair> &pairs, const Numbers &scale,
+             const Settings &settings, const std::tuple<Numbers, Numbers> &unit_and_rotors,
+             const std::vector<int> &locked) {
+    const Tables &tables = steps.tables();
+    const auto &[unit, rotors] = unit_and_rotors;
+    std::vector<ClosedPair> closed;
+    std::size_t count = 0;
+    for (const auto &[loop, turns, slides, pitch, rows] : pairs) {
+        require(loop >= 0 && loop < static_cast<int>(tables.loops.size()), "there is no such loop");
+        require(rows.shape(1) == 6, "rows take six components of a twist");
+        const auto has = [&slides](char axis) { return slides.find(axis) != std::string::npos; };
+        ClosedPair pair{loop, turns, has('x'), has('y'), has('z'), pitch, {}};
+        for (std::size_t i = 0; i < rows.shape(0); ++i) {
+            const double *s = rows.data() + 6 * i;
+            pair.rows.push_back({{s[0], s[1], s[2]}, {s[3], s[4], s[5]}});
+        }
+        count += pair.rows.size();
+        closed.push_back(pair);
+    }
+    const std::size_t nv = tables.nv;
+    require(count == scale.size() && unit.size() == nv && rotors.size() == nv,
+            "rows, units or rotors of another robot");
+    Closure closure(tables, closed, copied(scale), copied(unit));
+    steps.project(std::make_unique<Projector>(tables, std::move(closure), settings, copied(unit),
+                                              marked(tables, locked), copied(rotors)));
+}
+
+// What Python knows of the projections so far.
+void recall(Steps &steps, const Known &known) {
+    const auto &[rows, columns, share, independent, best] = known;
+    Projector *projector = steps.projector();
+    require(projector != nullptr && rows.size() == columns.size(), "there is no such block");
+    for (int row : rows) require(row >= 0 && row < projector->size(), "there is no such row");
+    for (int column : columns) {
+        require(column >= 0 && column < steps.tables().nv, "there is no such velocity");
+    }
+    const bool holds_all = static_cast<int>(rows.size()) == projector->size();
+    projector->begin({rows, columns, share, holds_all}, independent, best);
+}
+
+// Steps from a state, into arrays with room for some of them.
+int take(Steps &steps, const std::tuple<double, double, double, double> &start,
+                           const std::tuple<Numbers, Numbers, Numbers> &state,
+                           const std::vector<double> &times, const std::vector<int> &asked,
+                           const std::tuple<Room, Given<std::int64_t, 2>> &notes,
+                           const std::tuple<Room, Room, Room, Room> &states) {
+    const auto &[q, v, a] = state;
+    const auto &[numbers, counts] = notes;
+    const auto &[q1, v1, a1, psi] = states;
+    const std::size_t nq = steps.tables().nq, nv = steps.tables().nv, most = numbers.shape(0);
+    const auto has = [most](const auto &room, std::size_t n) {
+        return room.shape(0) == most && room.shape(1) == n;
+    };
+    require(q.size() == nq && v.size() == nv && a.size() == nv, "a state of another robot");
+    require(has(numbers, 5) && has(counts, 3) && has(q1, nq) && has(v1, nv) && has(a1, nv) &&
+                has(psi, nv), "room for states of another robot");
+    const auto [t, h, error, end] = start;
+    Course course{t, h, error, end, times, std::vector<char>(most)};
+    for (int number : asked) course.asked.at(number) = 1;
+    const Taken taken{static_cast<int>(most), numbers.data(), counts.data(), q1.data(), v1.data(),
+                      a1.data(), psi.data()};
+    const nb::gil_scoped_release unlocked;
+    return steps.take(std::move(course), q.data(), v.data(), a.data(), taken);
+}
+
+// A configuration or a step of a group from two others.
+template <void (Charts::*function)(const double *, const double *, double *) const>
+nb::list of_group(std::shared_ptr<const Tables> tables, const Numbers &x, const Numbers &y) {
+    const std::size_t most = std::max(tables->nq, tables->nv), least = std::min(tables->nq, tables->nv);
+    require(x.size() >= least && y.size() >= least && x.size() <= most && y.size() <= most,
+            "a configuration of another robot");
+    std::vector<double> from(most), to(most), result(most);
+    std::copy(x.data(), x.data() + x.size(), from.begin());
+    std::copy(y.data(), y.data() + y.size(), to.begin());
+    (Charts(*tables, std::vector<char>(tables->nv)).*function)(from.data(), to.data(), result.data());
+    nb::list numbers;
+    for (double number : result) numbers.append(number);
+    return numbers;
+}
+
+}  // namespace
+
+void bind_steps(nb::module_ &module) {
+    module.def("integrate", &of_group<&Charts::integrate>, "tables"_a, "q"_a, "psi"_a);
+    module.def("difference", &of_group<&Charts::difference>, "tables"_a, "q0"_a, "q1"_a);
+    module.def("rate", &of_group<&Charts::rate>, "tables"_a, "psi"_a, "v"_a);
+    nb::class_<Steps>(module, "Steps")
+        .def("__init__", &create, "tables"_a, "tableau"_a, "settings"_a, "unit"_a, "locked"_a)
+        .def("hold", &hold, "rows"_a, "stale"_a, "bad"_a, "armature"_a)
+        .def("project", &project, "pairs"_a, "scale"_a, "settings"_a, "unit_and_rotors"_a, "locked"_a)
+        .def("recall", &recall, "known"_a)
+        .def("take", &take, "start"_a, "state"_a, "times"_a, "asked"_a, "notes"_a, "states"_a);
+}
+
+}  // namespace pinloop

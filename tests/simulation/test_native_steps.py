@@ -1,0 +1,311 @@
+"""Tests of whole steps in the kernel: the same steps as Python takes, from event to event.
+
+The oracle is the loop in Python, with Pinocchio's own solver for accelerations; what psi is follows
+from `pin.integrate`. Skipped where the kernel was not built.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import pinloop as pl
+from pinloop.dynamics import pinocchio_solver
+from pinloop.integrate import MANY
+from pinloop.simulation.native_steps import NativeSteps
+
+from .. import random_linkages
+from .. import screw_tables as tables
+from ..screw_tables import Array
+from ..states import close, moving, regularized, robot
+
+kernel = pytest.importorskip("pinloop._kernel")
+
+IN_KERNEL = ["fourbar", "sevenbar", "palletizer", "delta", "stewart", "prrr3", "bricard",
+             "slider-crank", "rssr", "bennett", "goldberg"]  # fmt: skip
+METHODS = {
+    "dop853": pl.MuntheKaas(),
+    "coarse dop853": pl.MuntheKaas("dop853", rtol=1e-4, atol=1e-4),
+    "dopri5": pl.MuntheKaas("dopri5", rtol=1e-6, atol=1e-7),
+    "bs32": pl.MuntheKaas("bs32", rtol=1e-4, atol=1e-4),
+    "long dopri5": pl.MuntheKaas("dopri5", rtol=1e-3, atol=1e-3, largest=0.02),
+    "rk4": pl.MuntheKaas("rk4", step=2e-3),
+    "fixed dop853": pl.MuntheKaas("dop853", step=7e-3),
+    "euler": pl.MuntheKaas("euler", step=2e-4),
+}
+SAME = 1e-10
+"""Difference of states, over the largest, that the engines may have."""
+
+
+@dataclass
+class Taken:
+    """How many steps the kernel has taken, call by call."""
+
+    counts: list[int] = field(default_factory=list)
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[Taken]:
+    """Count the steps of the kernel."""
+    noted, take = Taken(), NativeSteps.take
+
+    def counted(self: NativeSteps, *args: Any) -> Any:
+        segment = take(self, *args)
+        noted.counts.append(0 if segment is None else len(segment))
+        return segment
+
+    monkeypatch.setattr(NativeSteps, "take", counted)
+    yield noted
+
+
+def both(machine: pl.Mechanism, q: Array, v: Array, **given: Any) -> list[pl.Trajectory]:
+    """A run by each engine; without losses of the file, which are for Python."""
+    given.setdefault("losses", False)
+    return [
+        pl.simulate(machine, q, v, formulation=pl.Automatic(engine), **given)  # type: ignore[arg-type]
+        for engine in ("native", "python")
+    ]
+
+
+def same(native: pl.Trajectory, python: pl.Trajectory, within: float = SAME) -> None:
+    """The same steps, states, modes, events and diagnostics."""
+    assert len(native.t) == len(python.t)
+    assert (native.evaluations, native.rejected) == (python.evaluations, python.rejected)
+    assert native.accuracy == python.accuracy and native.message == python.message
+    assert native.modes == python.modes and native.mode.tolist() == python.mode.tolist()
+    assert [name for _, name in native.events] == [name for _, name in python.events]
+    # Sizes of steps follow estimates of errors, which are differences near rounding.
+    np.testing.assert_allclose(native.t, python.t, atol=0.05 * float(np.ptp(native.t)))
+    for at in np.linspace(native.t[0], native.t[-1], 5):
+        here, there = native(float(at)), python(float(at))
+        close(here.q, there.q, within)
+        close(here.v, there.v, within)
+    close(native.a[-1], python.a[-1], 1e3 * within)
+
+
+@pytest.mark.parametrize("name", IN_KERNEL)
+def test_runs_take_the_same_steps(name: str, taken: Taken) -> None:
+    machine = regularized(name)
+    native, python = both(machine, *moving(machine, 1), until=0.3)
+    same(native, python)
+    assert sum(taken.counts) > 0.8 * (len(native.t) - 1)
+    assert np.abs(native.energy().error).max() < 1e-6
+    assert native.closure().max() < 1e-9
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["fourbar", "stewart", "rssr"])
+def test_methods_take_the_same_steps(name: str, method: str, taken: Taken) -> None:
+    machine = regularized(name)
+    same(*both(machine, *moving(machine, 2), until=0.25, method=METHODS[method]), 1e-9)
+    assert sum(taken.counts) > 2
+
+
+@pytest.mark.parametrize("space", ["SE3", "SO3xR3", "auto"])
+@pytest.mark.parametrize("name", ["fourbar", "rssr", "slider-crank"])
+def test_curved_coordinates(name: str, space: Any, taken: Taken) -> None:
+    """Bodies in absolute coordinates, all joints of which close loops."""
+    machine = pl.regularize(robot(name)).absolute(space)
+    q, v = moving(machine, 1, speed=2.0)
+    native, python = both(machine, q, v, until=0.4, method=pl.MuntheKaas("dopri5"))
+    same(native, python, 1e-9)
+    if native.engine == "native":
+        assert sum(taken.counts) > 10
+        ends = [
+            pin.integrate(machine.model, *pair) for pair in zip(native.q, native.psi, strict=False)
+        ]
+        close(np.array(ends), native.q[1:], 1e-12)
+
+
+def test_joints_of_all_kinds(taken: Taken) -> None:
+    """Random loops with hinges, slides, screws, balls, planes and cosines."""
+    used = 0
+    for seed in range(40):
+        make = random_linkages.parallel_mechanism if seed % 2 else random_linkages.graph
+        machine = tables.build(make(seed))
+        if machine.nv == 0:
+            continue
+        before = sum(taken.counts)
+        same(*both(machine, *moving(machine, seed), until=0.05), 1e-8)
+        used += sum(taken.counts) > before
+    assert used > 12, f"the kernel was used for {used}"
+
+
+@pytest.mark.parametrize("kind", ["bennett", "goldberg", "bricard"])
+def test_paradoxical_linkages(kind: Any, taken: Taken) -> None:
+    """Rows that depend on each other on the manifold, of which some are held, in turns."""
+    for seed in range(5):
+        machine = tables.build(random_linkages.overconstrained(seed, kind))
+        same(*both(machine, *moving(machine, seed), until=0.1), 1e-7)
+    assert sum(taken.counts) > 12
+
+
+# -- events ---------------------------------------------------------------------------------------
+
+
+def fall(name: str = "fourbar") -> tuple[pl.Mechanism, Array, Array]:
+    machine = regularized(name)
+    return machine, *moving(machine, 3)
+
+
+def test_a_guard_of_the_user_stops_the_run_where_python_does(taken: Taken) -> None:
+    machine, q, v = fall()
+    joint = machine.coordinates(machine.joints[0])
+    path = pl.simulate(machine, q, v, until=1.0)
+    level = float(path(0.61).q[joint.q.start])
+    stop = pl.stop_when(lambda t, q, v: float(q[joint.q.start]) - level, name="there")
+    native, python = both(machine, q, v, until=1.0, events=[stop])
+    same(native, python)
+    assert native.t[-1] == pytest.approx(python.t[-1], abs=1e-10) and native.t[-1] < 1.0
+    assert any(taken.counts)
+
+
+@pytest.mark.parametrize("limits", ["warn", "stop", "end stop"])
+def test_limits(limits: Any, taken: Taken) -> None:
+    """The same joints at the same instants, also where nothing is done about it."""
+    machine, q, v = fall("palletizer")
+    native, python = both(machine, q, v, until=1.0, limits=limits)
+    same(native, python, 1e-8)
+    assert len(native.limits_passed) == len(python.limits_passed)
+    for one, other in zip(native.limits_passed, python.limits_passed, strict=True):
+        assert one.joint == other.joint and one.t == pytest.approx(other.t, abs=1e-9)
+        assert one.by == pytest.approx(other.by, abs=1e-9)
+    assert native.limits_passed if limits == "warn" else not native.limits_passed
+    assert any(taken.counts)
+
+
+def test_locks_at_a_time_and_loops_that_open(taken: Taken) -> None:
+    machine, q, v = fall("prrr3")
+    name = machine.joints[1]
+    events = [pl.lock(name, at=0.21), pl.unlock(name, at=0.37)]
+    native, python = both(machine, q, v, until=0.6, events=events)
+    same(native, python)
+    assert len(native.transitions) == 2 and sum(taken.counts) > 10
+    held = native.q[native.mode == 1][:, machine.coordinates(name).q]
+    assert (held == held[0]).all()
+    opened = pl.Mode(opened=machine.loops[0].name)
+    same(*both(machine, q, v, until=0.1, mode=opened))
+
+
+def test_friction_and_damping_of_the_file() -> None:
+    machine, q, v = fall("palletizer")
+    same(*both(machine, q, v, until=0.3, losses=True), 1e-8)
+
+
+def test_samples_are_those_of_single_steps(taken: Taken) -> None:
+    machine, q, v = fall()
+    native, python = both(machine, q, v, until=1.0, save_every=0.03)
+    same(native, python)
+    np.testing.assert_array_equal(native.t, python.t)
+    assert any(taken.counts)
+    every = pl.simulate(machine, q, v, until=1.0)
+    close(native.q[7], every(0.21).q, 1e-8)
+
+
+# -- who takes which steps --------------------------------------------------------------------
+
+
+def test_long_runs_come_in_pieces(taken: Taken) -> None:
+    machine, q, v = fall()
+    tight = pl.MuntheKaas("dopri5", rtol=1e-11, atol=1e-11)
+    native, python = both(machine, q, v, until=1.0, method=tight)
+    same(native, python)
+    assert max(taken.counts) == MANY and len(taken.counts) > 1
+
+
+def test_a_motion_that_crawls_is_looked_at_by_python(taken: Taken) -> None:
+    """Before the 20th step and others it is asked whether it is stiff, if many are to come."""
+    machine, q, v = fall()
+    fine = pl.MuntheKaas("dopri5", rtol=1e-13, atol=1e-13)
+    native, python = both(machine, q, v, until=6.0, method=fine)
+    same(native, python)
+    assert len(native.t) > 1000 and taken.counts[0] == 20 and sum(taken.counts) < len(native.t) - 1
+
+
+def test_past_a_bifurcation_python_goes_on(taken: Taken) -> None:
+    machine = robot("parallelogram")
+    q, v = moving(machine, 1, speed=2.0)
+    native, python = both(machine, q, v, until=3.0)
+    same(native, python, 1e-6)
+    assert native.closure().max() < 1e-8 and any(taken.counts)
+
+
+@pytest.mark.parametrize("option", ["python", "mass", "named", "radau5", "force", "row"])
+def test_what_it_cannot_do_is_done_in_python(option: str, taken: Taken) -> None:
+    machine, q, v = fall()
+    given: dict[str, Any] = {
+        "python": {"formulation": pl.Augmented()},
+        "mass": {"stabilization": pl.Projection(coordinates="mass")},
+        "named": {"stabilization": pl.Projection(coordinates=machine.joints[1:])},
+        "radau5": {"method": pl.MuntheKaas("radau5")},
+        "force": {"tau": lambda t, q, v: np.zeros(machine.nv)},
+        "row": {"rows": [pl.constraints.Pfaffian("no", lambda q: np.zeros((1, machine.nv)))]},
+    }[option]
+    plain = pl.simulate(machine, q, v, until=0.2, losses=False)
+    assert any(taken.counts)
+    taken.counts.clear()
+    run = pl.simulate(machine, q, v, until=0.2, **given)
+    assert not taken.counts
+    close(run.q[-1], plain.q[-1], 1e-6)
+
+
+def test_without_stabilization_loops_drift_alike(taken: Taken) -> None:
+    machine, q, v = fall("stewart")
+    coarse = pl.MuntheKaas("dopri5", rtol=1e-4, atol=1e-4)
+    native, python = both(machine, q, v, until=0.3, stabilization=None, method=coarse)
+    same(native, python, 1e-9)
+    drift = native.closure().max()
+    assert drift > 1e-9 and drift == pytest.approx(python.closure().max(), rel=1e-3)
+
+
+def test_without_the_kernel_python_takes_all_steps(
+    taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, q, v = fall()
+    with_it = pl.simulate(machine, q, v, until=0.3)
+    taken.counts.clear()
+    monkeypatch.setattr(NativeSteps, "can", staticmethod(lambda *args: False))
+    without = pl.simulate(machine, q, v, until=0.3)
+    same(with_it, without, 1e-12)
+    assert not taken.counts and pinocchio_solver.HAS_KERNEL
+
+
+# -- what is left of a run --------------------------------------------------------------------
+
+
+def test_a_run_can_be_pickled_and_saved(tmp_path: Any) -> None:
+    machine, q, v = fall()
+    run = pl.simulate(machine, q, v, until=0.3)
+    stored = pickle.dumps(run)
+    assert run.limits_passed is not None and run.warnings is not None
+    assert pickle.dumps(run) == stored
+    back = pickle.loads(stored)
+    np.testing.assert_array_equal(back.q, run.q)
+    loaded = pl.load_trajectory(run.save(tmp_path / "run.npz"))
+    assert loaded.limits_passed == run.limits_passed
+    close(loaded(0.1).v, run(0.1).v, 1e-12)
+
+
+def test_the_same_call_gives_the_same_bits() -> None:
+    machine, q, v = fall("stewart")
+    first, again = (pl.simulate(machine, q, v, until=0.2) for _ in range(2))
+    for name in ("t", "q", "v", "a", "psi"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    machine = regularized("fourbar")
+    equations = pl.EquationsOfMotion(machine)
+    along = equations.right_hand_side()
+    assert along.solver is not None
+    one, none = np.ones(3), np.zeros((0, 3))
+    with pytest.raises(ValueError, match="one unit per velocity"):
+        kernel.Steps(along.solver.tables, (np.zeros((2, 2)), np.ones(2), none), {}, one[:2], [])
+    with pytest.raises(ValueError, match="a tableau of these sizes is none"):
+        kernel.Steps(along.solver.tables, (np.zeros((2, 3)), np.ones(2), none), {}, one, [])
