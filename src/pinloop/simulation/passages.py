@@ -52,7 +52,7 @@ _FARTHEST = 40
 """Places within which a branch gets as regular again as where it is looked at from."""
 _FORESEEN = 5
 """Nodes from which the next one is foreseen."""
-_SPACINGS = (0.1, 0.05, 0.025, 0.0125)
+_SPACINGS = (0.1, 0.05, 0.025, 0.0125, 0.00625, 0.003125)
 """Distances of nodes, of which the first is taken that is good enough: rad, robot lengths."""
 _STRAY = 0.3
 """Part of that distance by which a node may be off; farther off it is on another branch."""
