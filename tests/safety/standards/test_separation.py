@@ -163,7 +163,9 @@ def test_a_ball_on_a_beam_in_a_direction(torque: float) -> None:
     turned = np.linspace(0, RATE * DELAY + INERTIA * RATE**2 / (2 * torque), 100_001)
     hand = float(np.max(0.5 * np.sin(turned) + 0.2 * np.sin(turned / 2)))
     found = separation(stop, direction=(0, 1, 0))
-    above(found["S_s"].value, hand)
+    # No polyhedron of 600 corners fits this ball better: it stands out by 0.7 mm, and goes twice
+    # as far.
+    above(found["S_s"].value, hand, TOLERANCE / 2 + 1.4e-3)
     away = separation(stop, direction=(0, -1, 0))
     # Backwards only what lies beyond the axis moves; there is nothing but the ball's turning.
     back = float(np.max(0.2 * np.sin(turned / 2) - 0.5 * np.sin(turned)))

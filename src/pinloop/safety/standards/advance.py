@@ -231,6 +231,9 @@ def _with_state(run: Trajectory, t: float) -> Trajectory:
         return run
     _, q, v = run(t)
     steps = [pin.difference(run.robot.model, *pair) for pair in ((run.q[k], q), (q, run.q[k + 1]))]
+    inner = run.inner
+    if inner is not None:  # of the two new steps it is computed when it is asked for
+        inner = np.concatenate([inner[:k], np.full((2, *inner.shape[1:]), np.nan), inner[k + 1 :]])
     return replace(
         run,
         t=np.insert(run.t, k + 1, t),
@@ -238,6 +241,7 @@ def _with_state(run: Trajectory, t: float) -> Trajectory:
         v=np.insert(run.v, k + 1, v, axis=0),
         a=np.insert(run.a, k + 1, run.equations[k].acceleration(t, q, v), axis=0),
         psi=np.vstack([run.psi[:k], steps, run.psi[k + 1 :]]),
+        inner=inner,
         mode=np.insert(run.mode, k + 1, run.mode[k]),
     )
 
@@ -247,7 +251,8 @@ def _part(run: Trajectory, first: int, last: int) -> Trajectory:
     states: dict[str, Any] = {
         name: getattr(run, name)[first : last + 1] for name in ("t", "q", "v", "a", "mode")
     }
-    return replace(run, **states, psi=run.psi[first:last], transitions=(), events=())
+    inner = None if run.inner is None else run.inner[first:last]
+    return replace(run, **states, psi=run.psi[first:last], inner=inner, transitions=(), events=())
 
 
 def _towards(vectors: Array, direction: Array | None, run: Trajectory) -> Array:
