@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
+from scipy.cluster.hierarchy import DisjointSet
+
 from ..errors import LoadError
 from .description import GROUND, Joint
 
@@ -101,20 +103,13 @@ def clusters(joints: Mapping[str, Iterable[str]]) -> tuple[Cluster, ...]:
     Of loops alone these are the blocks of the graph of bodies: what one cluster does is nothing to
     another, but for bodies that both hang on. ``joints`` are the tree joints in each, by its name.
     """
-    leader = {name: name for name in joints}
-
-    def find(name: str) -> str:
-        while leader[name] != name:
-            leader[name] = name = leader[leader[name]]
-        return name
-
-    user: dict[str, str] = {}
+    sets, user = DisjointSet(joints), dict[str, str]()
     for name, used in joints.items():
         for joint in used:
-            leader[find(name)] = find(user.setdefault(joint, name))
+            sets.merge(name, user.setdefault(joint, name))
     groups: dict[str, list[str]] = {}
     for name in joints:
-        groups.setdefault(find(name), []).append(name)
+        groups.setdefault(sets[name], []).append(name)
     return tuple(
         Cluster(tuple(names), frozenset(joint for name in names for joint in joints[name]))
         for names in groups.values()

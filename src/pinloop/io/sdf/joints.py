@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
+from scipy.cluster.hierarchy import DisjointSet
 
 from ...boundary.marks import Array
 from ...boundary.xml import Element, Remarks, pose_rpy
@@ -280,12 +281,7 @@ def _cut_loops(joints: Sequence[Joint], forced: set[str]) -> list[Joint]:
     nothing but such joints leaves one of them to the choice of the spanning tree.
     """
     parent_of: dict[str, str] = {}
-    island: dict[str, str] = {}
-
-    def root(body: str) -> str:
-        while body in island:
-            body = island[body]
-        return body
+    islands = DisjointSet(body for joint in joints for body in (joint.parent, joint.child))
 
     def carries(body: str, other: str) -> bool:
         while other != body and other in parent_of:
@@ -298,13 +294,11 @@ def _cut_loops(joints: Sequence[Joint], forced: set[str]) -> list[Joint]:
         marks[joint.name] = taken or joint.name in forced
         if not marks[joint.name]:
             parent_of[joint.child] = joint.parent
-            island[root(joint.child)] = root(joint.parent)
+            islands.merge(joint.child, joint.parent)
     for joint in joints:
-        if marks[joint.name] and joint.name not in forced:
-            above, below = root(joint.parent), root(joint.child)
-            if above != below:
-                marks[joint.name] = None
-                island[above] = below
+        closes = marks[joint.name] and joint.name not in forced
+        if closes and islands.merge(joint.parent, joint.child):
+            marks[joint.name] = None
     return [replace(joint, cut=marks[joint.name]) for joint in joints]
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import cast
 
 import numpy as np
+from scipy.cluster.hierarchy import DisjointSet
 
 from ...boundary.xml import Element, Remarks
 from ...errors import LoadError, UnknownName, listed
@@ -139,24 +140,19 @@ def _roots(model: Scope, links: Sequence[Frame], joints: Sequence[Joint]) -> lis
     """Joints that tie to the ground what no joint does: the canonical link first."""
     by_name = {link.name: link for link in links}
     parents = {joint.child: joint.parent for joint in joints if joint.cut is False}
-    island: dict[str, set[str]] = {GROUND: {GROUND}, **{name: {name} for name in by_name}}
-
-    def join(first: str, second: str) -> None:
-        merged = island[first] | island[second]
-        island.update(dict.fromkeys(merged, merged))
-
+    islands = DisjointSet((GROUND, *by_name))
     for joint in joints:
-        if joint.cut is not True and joint.parent in island and joint.child in island:
-            join(joint.parent, joint.child)
+        if joint.cut is not True and joint.parent in islands and joint.child in islands:
+            islands.merge(joint.parent, joint.child)
     pair = make_pair("fixed" if truth(model.element.first("static")) else "free")
     roots: list[Joint] = []
     for link in (model.canonical(), *links):
-        if GROUND in island[link.name]:
+        if islands.connected(GROUND, link.name):
             continue
         name = link.name
         while name in parents:
             name = parents[name]
-        join(GROUND, name)
+        islands.merge(GROUND, name)
         label = f"root_joint_{name}" if roots else "root_joint"
         placement = model.placement(by_name[name])
         roots.append(replace(quantities.free_root(label, name, placement), pair=pair))

@@ -9,19 +9,13 @@ import numpy as np
 
 from ...errors import printable
 from ...tables.number_format import Units, milliseconds, number, numbers, units_of
-from ...tables.report import Block, Cell, KeyValues, Notes, Report, Table
+from ...tables.report import Block, Cell, KeyValues, Notes, Report, Table, render
 from ...units import column_name
-from ..stopping.plan import Category1
 from ..stopping.result import PLANNING_AID
 from .annexb import AnnexB, AxisStop
 from .extension import Pose
 
 _THIRDS = ("reaction", "braking", "total")
-_CATEGORIES = {
-    0: "power is cut and brakes are commanded at once",
-    1: "the drives bring the axis to rest, then brakes come, then power is cut",
-    2: "the drives bring the axis to rest and hold it",
-}
 
 
 def table_report(annex: AnnexB, category: int, axis: str | None = None) -> Report:
@@ -204,45 +198,16 @@ def _values(annex: AnnexB, pose: Pose) -> Iterator[str]:
         yield f"{name} {number(units.factor * value, 1)} {units.shown}"
 
 
-def _definitions(annex: AnnexB) -> Iterator[str]:
+def _definitions(annex: AnnexB) -> list[str]:
     """What the numbers mean."""
-    yield (
-        "stopping time: from the signal until all joints are at rest for good; stopping distance: "
-        "how far the axis moves in that time, reaction and braking together (ISO "
-        "10218-1:2011, annex B)"
+    text = render(
+        "safety/standards/templates/definitions.txt",
+        annex=annex,
+        milliseconds=milliseconds,
+        number=number,
+        units_of=units_of,
     )
-    for category in annex.categories:
-        limit = ""
-        if isinstance(category, Category1) and category.time_limit is not None:
-            limit = f"; power is cut after {milliseconds(category.time_limit)} in any case"
-        yield f"category {category.number} (IEC 60204-1): {_CATEGORIES[category.number]}{limit}"
-    yield (
-        "one axis moves at constant speed until the command; the other driven joints are at rest, "
-        "held by their drives, and by their brakes once these have engaged"
-    )
-    speeds = ", ".join(
-        f"{axis} {units.factor * speed:.4g} {units.shown}/s"
-        for axis, speed in annex.speeds.items()
-        for units in [units_of(annex.robot, axis)]
-    )
-    yield f"speed: share of the full speed of the axis: {speeds}"
-    yield "payload: share of its mass, its centre at the same place"
-    yield (
-        "extension: distance of the centre of the payload from the line of the axis, as a share of "
-        "the largest distance that the limits of the joints allow"
-    )
-    for axis, extension in annex.extensions.items():
-        units = units_of(annex.robot, axis)
-        yield (
-            f"axis {axis}: between {number(1e3 * extension.least, 1)} and "
-            f"{number(1e3 * extension.largest, 1)} mm by moving {', '.join(extension.varied)}, "
-            f"with room for another {number(units.factor * extension.room, 1)} {units.shown}"
-        )
-    yield (
-        "of all poses with an extension: that in which the axis moves the payload downwards most "
-        "steeply, then that nearest to the fully extended one; joints that carry the axis are as "
-        "in the fully extended pose of the first axis that moves the payload downwards"
-    )
+    return text.splitlines()
 
 
 def _remarks(annex: AnnexB) -> Iterator[str]:
