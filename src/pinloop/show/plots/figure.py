@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
+from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -25,21 +26,7 @@ _LETTER, _LABEL_ROW = 4.4, 10.0
 """Width of a letter of labels, and distance of their rows [point]."""
 _RISE: Any = {"arrowstyle": "-", "color": "#8a94a3", "lw": 0.7, "shrinkA": 0, "shrinkB": 0}
 """The line of an instant between the axes and its label."""
-_STYLE: Any = {
-    "font.size": 9.0,
-    "axes.titlesize": 9.0,
-    "axes.labelsize": 9.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e3e6ea",
-    "grid.linewidth": 0.7,
-    "axes.axisbelow": True,
-    "axes.formatter.useoffset": False,
-    "legend.frameon": False,
-    "legend.fontsize": 8.0,
-    "lines.linewidth": 1.5,
-}
+_STYLE = Path(__file__).with_name("figure.mplstyle")
 
 
 class Picture(Figure):
@@ -58,7 +45,7 @@ def draw(
     instants: Sequence[Instant],
 ) -> Picture:
     """Draw charts in columns; the last one of a shorter column is the taller for it."""
-    with matplotlib.rc_context(_STYLE):
+    with style.context(_STYLE):
         rows = max(map(len, columns))
         size = (_WIDTHS[len(columns) > 1], max(_ROW * rows + _ABOVE, _LEAST_HEIGHT))
         figure = Picture(figsize=size, layout="constrained")

@@ -6,7 +6,7 @@ fewer frames per second, and the page says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from ...simulation.trajectory import Trajectory
 from ...tables.report import render
 from .commands import viewer_script
 from .live import Message, Viewer
-from .motion import Arrow, arrows_of, checked_times, force_names, frame_times, standing_spans
+from .motion import arrows_of, checked_times, force_names, frame_times, standing_spans
 from .replay import FORCE, MOMENT, Additions, Replay, Trace, make_replay
 from .scene import LOOP
 from .solids import Color, css_color
@@ -80,6 +80,7 @@ def play_run(run: Trajectory, open_browser: bool, announce: bool, **options: Any
 def run_page(run: Trajectory, options: ReplayOptions, *, live: bool = False) -> str:
     """The page of a run; a ``live`` one can ask the server behind it for a time."""
     replay = run_replay(run, options)
+    arrows, duration = replay.additions.arrows, float(replay.t[-1] - replay.t[0])
     start, end = float(run.t[0]), float(run.t[-1])
     return render(
         "show/scene/templates/run.html",
@@ -91,8 +92,17 @@ def run_page(run: Trajectory, options: ReplayOptions, *, live: bool = False) -> 
             words=("locked", "free"),
             opens=float(replay.t[0]),
         ),
-        legend=list(_legend(replay)),
-        notes=list(_notes(run, options, replay)),
+        run=run,
+        replay=replay,
+        asked=options,
+        rate=(len(replay.t) - 1) / duration if duration > 0 else np.inf,
+        locked=_LOCKED if any(replay.standing.values()) else None,
+        loops=LOOP if any("loops/" in path for path in replay.paths) else None,
+        arrows=((FORCE, False, "N", "force"), (MOMENT, True, "N m", "moment (two tips)")),
+        at_loops={arrow.name for arrow in arrows} & {loop.name for loop in run.robot.loops},
+        unclear=dict.fromkeys(arrow.name for arrow in arrows if not arrow.unique),
+        most_events=_MOST_EVENTS,
+        css_color=css_color,
         viewer=viewer_script(),
         live=live,
     )
@@ -174,47 +184,3 @@ def _events(run: Trajectory) -> list[tuple[float, str]]:
     for time, name in sorted([*run.events, *passed], key=lambda event: event[0]):
         events.setdefault(float(time), []).append(name)
     return [(time, ", ".join(names)) for time, names in events.items()][:_MOST_EVENTS]
-
-
-def _legend(replay: Replay) -> Iterator[tuple[str, str]]:
-    """What colours and arrows mean."""
-    if any(replay.standing.values()):
-        yield css_color(_LOCKED), "joint while it is locked"
-    if any("loops/" in path for path in replay.paths):
-        yield css_color(LOOP), "loop joint" + (", grey while it is open" if replay.opened else "")
-    for trace in replay.additions.traces:
-        yield css_color(trace.color), f"path of {trace.frame}"
-    for color, moment, unit, what in (
-        (FORCE, False, "N", "force"),
-        (MOMENT, True, "N m", "moment (two tips)"),
-    ):
-        alike = [arrow for arrow in replay.additions.arrows if arrow.moment is moment]
-        if alike:
-            largest = ", ".join(f"{arrow.name} {arrow.largest:.4g} {unit}" for arrow in alike)
-            scale = f"an arrow of 1 m is {replay.scales[moment]:g} {unit}"
-            yield css_color(color), f"{what}: {scale}; largest {largest}"
-
-
-def _notes(run: Trajectory, options: ReplayOptions, replay: Replay) -> Iterator[str]:
-    """What to be careful with; what was left out, and why."""
-    yield from (f"Warning: {text}." for text in run.warnings)
-    duration = float(replay.t[-1] - replay.t[0])
-    rate = (len(replay.t) - 1) / duration if duration > 0 else np.inf
-    if rate < 0.99 * options.rate:
-        yield (
-            f"The page holds {rate:.3g} frames per second of motion instead of {options.rate:g}, "
-            "to keep its file small; between frames, poses are interpolated."
-        )
-    arrows: Sequence[Arrow] = replay.additions.arrows
-    if {arrow.name for arrow in arrows} & {loop.name for loop in run.robot.loops}:
-        yield "Arrows at loop joints show what body B feels from body A, at its frame B."
-    unclear = dict.fromkeys(arrow.name for arrow in arrows if not arrow.unique)
-    if unclear:
-        yield (
-            f"Reactions of {', '.join(unclear)} are not unique, because constraints are redundant; "
-            "the smallest are shown."
-        )
-    if len(replay.additions.events) == _MOST_EVENTS:
-        yield f"Only the first {_MOST_EVENTS} events are marked."
-    if replay.cell > 0:
-        yield f"Meshes are simplified to {1e3 * replay.cell:.2g} mm to keep the file small."
