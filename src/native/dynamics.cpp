@@ -9,7 +9,7 @@ namespace pinloop {
 
 Dynamics::Dynamics(std::shared_ptr<const Tables> tables)
     : tables_(std::move(tables)), tree_(*tables_), all_(tables_->nv), inverse_(tables_->nv),
-      force_(tables_->nv), L_(tree_.mass.size()) {
+      force_(tables_->nv), L_(tree_.mass.size()), torque_(tables_->nv) {
     std::iota(all_.rbegin(), all_.rend(), 0);
     hold({}, {}, {}, std::vector<double>(tables_->nv));
 }
@@ -32,7 +32,10 @@ void Dynamics::hold(const std::vector<int> &rows, std::vector<double> stale,
 Verdict Dynamics::acceleration(const double *q, const double *v, const double *tau, double *a) {
     for (int k : given_) a[k] = 0.0;
     reach(q, v);
-    return solve(tau, a);
+    if (!loads_) return solve(tau, a);
+    std::copy(tau, tau + tables_->nv, torque_.begin());
+    loads_->add(*tables_, tree_, q, v, torque_.data());
+    return solve(torque_.data(), a);
 }
 
 void Dynamics::reach(const double *q, const double *v) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "held_rows.hpp"
+#include "loads.hpp"
 #include "tree.hpp"
 
 namespace pinloop {
@@ -31,6 +33,9 @@ class Dynamics {
     void hold(const std::vector<int> &rows, std::vector<double> stale, std::vector<double> bad,
               std::vector<double> armature, double part = 0.0);
 
+    // What acts beside gravity wherever `acceleration` is asked for.
+    void load(Loads loads) { loads_ = std::make_unique<Loads>(std::move(loads)); }
+
     // Acceleration at a state, where what has an infinite rotor is at rest.
     Verdict acceleration(const double *q, const double *v, const double *tau, double *a);
 
@@ -54,9 +59,10 @@ class Dynamics {
     std::shared_ptr<const Tables> tables_;
     Tree tree_;
     std::unique_ptr<HeldRows> rows_;
+    std::unique_ptr<Loads> loads_;
     std::vector<int> all_;  // all velocities, last one first
     std::vector<int> given_;  // velocities whose acceleration is given
-    std::vector<double> stale_, bad_, armature_, Y_, G_, lam_, inverse_, force_, L_;
+    std::vector<double> stale_, bad_, armature_, Y_, G_, lam_, inverse_, force_, L_, torque_;
     double part_ = 0.0;
 };
 

@@ -118,7 +118,7 @@ std::vector<int> add_tree(Tables &tables, nb::handle model) {
 
 std::shared_ptr<const Tables> tables_of(nb::handle model, nb::sequence loops) {
     auto tables = std::make_shared<Tables>();
-    const std::vector<int> carried = add_tree(*tables, model);
+    const std::vector<int> &carried = tables->carried = add_tree(*tables, model);
     if (carried.empty()) return nullptr;
     for (const nb::handle loop : loops) {
         const int number = static_cast<int>(tables->loops.size());

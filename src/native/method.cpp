@@ -15,9 +15,9 @@ bool Tableau::looks_ahead() const {
 
 Control::Control(const Settings &settings, std::vector<double> unit)
     : smallest(settings.at("smallest")), largest(settings.at("largest")),
-      time_sum(settings.at("time_sum")), first_error(settings.at("first_error")),
+      time_sum(settings.at("TIME_SUM")), first_error(settings.at("FIRST_ERROR")),
       rtol_(settings.at("rtol")), atol_(settings.at("atol")), alpha_(settings.at("alpha")),
-      beta_(settings.at("beta")), least_error_(settings.at("least_error")), unit_(std::move(unit)),
+      beta_(settings.at("beta")), least_error_(settings.at("LEAST_ERROR")), unit_(std::move(unit)),
       tolerance_(unit_.size()) {
     finest_ = atol_ * *std::min_element(unit_.begin(), unit_.end());
 }

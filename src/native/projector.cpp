@@ -25,11 +25,11 @@ Projector::Projector(const Tables &tables, Closure closure, const Settings &sett
                      std::vector<double> rotors)
     : tables_(tables), tree_(tables), closure_(std::move(closure)), unit_(std::move(unit)),
       rotors_(std::move(rotors)), rank_(static_cast<int>(settings.at("rank"))),
-      tol_(settings.at("tol")), near_(settings.at("near")), worse_(settings.at("worse")),
-      worst_(settings.at("worst")), curved_(settings.at("curved")),
-      contradiction_(settings.at("contradiction")), noise_(settings.at("noise")),
-      rounding_(settings.at("rounding")), most_(settings.at("most")),
-      coarse_(settings.at("coarse")) {
+      tol_(settings.at("tol")), near_(settings.at("NEAR")), worse_(settings.at("WORSE")),
+      worst_(settings.at("WORST")), curved_(settings.at("CURVED")),
+      contradiction_(settings.at("CONTRADICTION")), noise_(settings.at("GRAM_NOISE")),
+      rounding_(settings.at("SPEED_ROUNDING")), most_(settings.at("MOST_TAKEN")),
+      coarse_(settings.at("COARSE_SPEED")) {
     for (int k = 0; k < tables.nv; ++k) {
         if (!locked[k]) free_.push_back(k);
     }

@@ -14,8 +14,10 @@ double largest_difference(const double *x, const double *y, std::size_t n) {
     return most;
 }
 
-bool is_finite(const double *x, std::size_t n) {
-    return std::all_of(x, x + n, [](double one) { return std::isfinite(one); });
+double size_of(const double *x, std::size_t n) {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < n; ++k) sum += std::abs(x[k]);
+    return sum;
 }
 
 }  // namespace
@@ -24,7 +26,8 @@ Steps::Steps(std::shared_ptr<const Tables> tables, Tableau tableau, const Settin
              std::vector<double> unit, const std::vector<char> &locked)
     : tables_(tables), dynamics_(tables), charts_(*tables, locked),
       control_(settings, std::move(unit)), attempt_(std::move(tableau), tables->nq, locked),
-      trifle_(settings.at("trifle")), crawls_(settings.at("crawls")), still_(tables->nv),
+      trifle_(settings.at("PROJECTED_TRIFLE")), crawls_(settings.at("CRAWLS")),
+      infinite_(settings.at("INFINITE")), still_(tables->nv),
       shift_(tables->nv), rate_(tables->nv) {}
 
 int Steps::take(Course course, const double *q, const double *v, const double *a,
@@ -117,7 +120,10 @@ bool Steps::finish(const State &state, bool with_errors, const Taken &taken, int
     } else {
         std::copy(attempt_.a1.begin(), attempt_.a1.end(), a);
     }
-    if (!is_finite(q, nq) || !is_finite(v, nv) || !is_finite(a, nv)) return false;
+    // Not if one of them is not a number.
+    if (!(size_of(q, nq) + size_of(v, nv) < infinite_) || !std::isfinite(size_of(a, nv))) {
+        return false;
+    }
     return !moved || is_small_shift(state, with_errors, q, v);
 }
 

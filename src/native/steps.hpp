@@ -62,7 +62,7 @@ class Steps {
     Attempt attempt_;
     std::unique_ptr<Projector> projector_;
     Verdict last_ = Verdict::good;
-    double trifle_, crawls_;
+    double trifle_, crawls_, infinite_;
     std::vector<double> still_, shift_, rate_;
     std::int64_t evaluations_ = 0, rejected_ = 0;
 };

@@ -67,6 +67,24 @@ void hold(Steps &steps, const std::vector<int> &rows, const std::vector<double> 
     steps.dynamics().hold(rows, stale, bad, copied(armature));
 }
 
+// Per velocity a constant torque, a stiffness and a damping; and lines between points of joints:
+// joint and point, the same again, stiffness, length and damping.
+void load(Steps &steps, const Matrix &terms, const Matrix &lines) {
+    const Tables &tables = steps.tables();
+    const std::size_t nv = tables.nv;
+    require(terms.size() == 3 * nv && terms.shape(0) == 3 && lines.shape(1) == 11,
+            "forces on another robot");
+    const double *x = terms.data();
+    Loads loads{{x, x + nv}, {x + nv, x + 2 * nv}, {x + 2 * nv, x + 3 * nv}, {}};
+    for (std::size_t k = 0; k < lines.shape(0); ++k) {
+        const double *line = lines.data() + 11 * k;
+        const auto link = [&](double joint) { return tables.carried.at(static_cast<int>(joint)); };
+        loads.lines.push_back({link(line[0]), link(line[4]), {line[1], line[2], line[3]},
+                               {line[5], line[6], line[7]}, line[8], line[9], line[10]});
+    }
+    steps.dynamics().load(std::move(loads));
+}
+
 void project(Steps &steps, const std::vector<Pair> &pairs, const Numbers &scale,
              const Settings &settings, const std::tuple<Numbers, Numbers> &unit_and_rotors,
              const std::vector<int> &locked) {
@@ -156,6 +174,7 @@ void bind_steps(nb::module_ &module) {
     nb::class_<Steps>(module, "Steps")
         .def("__init__", &create, "tables"_a, "tableau"_a, "settings"_a, "unit"_a, "locked"_a)
         .def("hold", &hold, "rows"_a, "stale"_a, "bad"_a, "armature"_a)
+        .def("load", &load, "terms"_a, "lines"_a)
         .def("project", &project, "pairs"_a, "scale"_a, "settings"_a, "unit_and_rotors"_a, "locked"_a)
         .def("recall", &recall, "known"_a)
         .def("take", &take, "start"_a, "state"_a, "times"_a, "asked"_a, "notes"_a, "states"_a);

@@ -53,6 +53,7 @@ struct Tables {
     std::vector<Spatial> twists;  // per velocity, in its link
     std::vector<int> link_of;     // per velocity
     std::vector<int> before;      // per velocity the next one towards the root, -1 for none
+    std::vector<int> carried;     // per joint of the model its link, -1 for the world
     std::vector<Loop> loops;
     std::vector<Row> rows;
     Vec gravity;

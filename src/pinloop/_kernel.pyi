@@ -91,6 +91,13 @@ class Steps:
     ) -> None:
         """See `Dynamics`."""
 
+    def load(self, terms: Array, lines: Array) -> None:
+        """Let forces act: ``constant - stiffness q - damping v`` per velocity, shape (3, nv).
+
+        And straight springs and dampers, shape (k, 11): joint and point, the same of the other end,
+        stiffness, length, damping.
+        """
+
     def project(
         self,
         pairs: Sequence[tuple[int, int, str, float, Array]],

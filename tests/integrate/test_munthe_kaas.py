@@ -18,7 +18,6 @@ from pinloop.integrate import (
     ImplicitSteps,
     Iterated,
     MuntheKaas,
-    Stages,
     get_tableau,
 )
 from pinloop.simulation.modes import RobotManifold
@@ -251,30 +250,3 @@ def test_the_same_input_gives_the_same_bytes(formulation: Any) -> None:
     for part in ("t", "q", "v", "a", "psi"):
         assert getattr(runs[0], part).tobytes() == getattr(runs[1], part).tobytes()
     assert runs[0].evaluations == runs[1].evaluations
-
-
-@pytest.mark.parametrize("name", ["euler", "rk4", "bs32", "dopri5", "dop853"])
-@pytest.mark.parametrize("machine", ["four-bar", "spinning-rods"])
-def test_what_a_step_gives_is_not_its_work_space(machine: str, name: str) -> None:
-    """The next step with the same work space changes nothing, and starts from nothing of it."""
-    body = robot(machine)
-    method = pl.MuntheKaas(name, step=None if get_tableau(name).errors else 0.01)
-    equations, manifold = pl.EquationsOfMotion(body), RobotManifold(body)
-    q, v = moving(body, 1)
-    state = q, v, equations.acceleration(0.0, q, v)
-    equations.acceleration(0.0, q, v)  # from now on by the same solver
-    work = Stages(method.tableau, body.nv)
-
-    def given(h: float, work: Stages | None) -> list[Any]:
-        one = method.attempt(manifold, equations.acceleration, 0.0, h, state, work)
-        return [one.psi, one.q, one.v, one.errors, *([] if one.a is None else [one.a])]
-
-    first = given(0.01, work)
-    copies = [array.copy() for array in (*first, *state)]
-    given(0.02, work)
-    for array, copy in zip((*first, *state), copies, strict=True):
-        np.testing.assert_array_equal(array, copy)
-        assert not any(np.shares_memory(array, part) for part in (work.slopes, work.weights))
-    for array, fresh, again in zip(first, given(0.01, None), given(0.01, work), strict=True):
-        np.testing.assert_array_equal(array, fresh)
-        np.testing.assert_array_equal(array, again)

@@ -146,6 +146,77 @@ def test_paradoxical_linkages(kind: Any, taken: Taken) -> None:
     assert sum(taken.counts) > 12
 
 
+# -- trees and forces -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["six_axis_arm", "planar_3r", "double-pendulum", "spinning-rods"])
+@pytest.mark.parametrize("method", ["dop853", "dopri5", "rk4"])
+def test_robots_without_loops(name: str, method: str, taken: Taken) -> None:
+    """Their accelerations are those of `pin.aba` in Python."""
+    machine = robot(name)
+    native, python = both(machine, *moving(machine, 1), until=0.3, method=METHODS[method])
+    same(native, python, 1e-8)
+    assert taken.counts and (native.engine, python.engine) == ("native", "python")
+
+
+def forces_on(machine: pl.Mechanism, kind: str) -> list[pl.Force]:
+    """Forces of a kind on the joints and bodies of a palletizer or an arm."""
+    first, second, *_ = machine.joints
+    ends = ((machine.bodies[1], (0.1, 0.2, -0.1)), (machine.bodies[-1], (0.05, 0.0, 0.3)))
+    forces = pl.dynamics.forces
+    made: dict[str, list[pl.Force]] = {
+        "torque": [pl.Torque(first, 30.0), pl.Torque(second, -20.0)],
+        "drive": [pl.PD(first, 200.0, 15.0, 0.4, 0.1), pl.PD(second, 300.0, 5.0)],
+        "joint spring": [forces.JointSpring(second, 250.0, 0.3)],
+        "damping": [forces.JointDamping({first: 20.0, second: 9.0}), forces.JointDamping()],
+        "spring": [forces.Spring(*ends, 60.0, 0.2)],
+        "to the ground": [forces.Spring("world", ends[1], 60.0, 0.2)],
+        "damper": [forces.Damper(*ends, 20.0), forces.Damper(ends[1], "world", 8.0)],
+    }
+    return [*made[kind], pl.Torque(second, 1.0)]
+
+
+FORCES = ["torque", "drive", "joint spring", "damping", "spring", "to the ground", "damper"]
+
+
+@pytest.mark.parametrize("kind", FORCES)
+@pytest.mark.parametrize("name", ["palletizer", "six_axis_arm"])
+def test_forces_are_those_of_python(name: str, kind: str, taken: Taken) -> None:
+    """Also their work: the energy balance is computed from the forces in Python."""
+    machine = regularized(name)
+    q, v = moving(machine, 2, speed=1.0)
+    forces = forces_on(machine, kind)
+    native, python = both(machine, q, v, until=0.2, forces=forces)
+    same(native, python, 1e-9)
+    assert taken.counts
+    balance = native.energy()
+    assert np.abs(balance.error).max() < 1e-5 * np.ptp(balance.kinetic)
+    without = pl.simulate(machine, q, v, until=0.2, forces=forces[-1:], losses=False)
+    assert np.abs(native.q[-1] - without.q[-1]).max() > 1e-6
+
+
+def test_losses_of_the_file_are_in_the_kernel(taken: Taken) -> None:
+    """Damping, and dry friction of what slides; what sticks is decided between the steps."""
+    machine = regularized("palletizer")
+    native, python = both(machine, *moving(machine, 3), until=0.5, losses=True)
+    same(native, python, 1e-7)
+    assert len(native.slips) == len(python.slips) and taken.counts and native.slips
+
+
+@pytest.mark.parametrize("kind", ["function", "target", "loop joint", "point"])
+def test_other_forces_are_for_python(kind: str, taken: Taken) -> None:
+    machine = regularized("palletizer")
+    first, forces = machine.joints[0], pl.dynamics.forces
+    force: pl.Force = {
+        "function": pl.Torque(first, lambda t: 3.0 * t),
+        "target": pl.PD(first, 10.0, 1.0, lambda t: 0.1 * t),
+        "loop joint": pl.Torque(machine.loops[0].name, 3.0),
+        "point": forces.PointForce(machine.bodies[-1], (1.0, 0.0, 0.0)),
+    }[kind]
+    pl.simulate(machine, *moving(machine, 1), until=0.05, forces=[force], losses=False)
+    assert not taken.counts
+
+
 # -- events ---------------------------------------------------------------------------------------
 
 
@@ -191,11 +262,6 @@ def test_locks_at_a_time_and_loops_that_open(taken: Taken) -> None:
     assert (held == held[0]).all()
     opened = pl.Mode(opened=machine.loops[0].name)
     same(*both(machine, q, v, until=0.1, mode=opened))
-
-
-def test_friction_and_damping_of_the_file() -> None:
-    machine, q, v = fall("palletizer")
-    same(*both(machine, q, v, until=0.3, losses=True), 1e-8)
 
 
 def test_samples_are_those_of_single_steps(taken: Taken) -> None:
@@ -270,7 +336,7 @@ def test_without_the_kernel_python_takes_all_steps(
     machine, q, v = fall()
     with_it = pl.simulate(machine, q, v, until=0.3)
     taken.counts.clear()
-    monkeypatch.setattr(NativeSteps, "can", staticmethod(lambda *args: False))
+    monkeypatch.setattr(NativeSteps, "of", lambda *args: None)
     without = pl.simulate(machine, q, v, until=0.3)
     same(with_it, without, 1e-12)
     assert not taken.counts and pinocchio_solver.HAS_KERNEL

@@ -41,13 +41,18 @@ from .formulations import (
 )
 from .independence import INFINITE, general_rank, has_regular_mass, infinite_state
 from .pinocchio_solver import (
+    HAS_KERNEL,
     ConstraintDynamics,
     Engine,
     RightHandSide,
     assembled_home,
     constraint_dynamics,
     standing,
+    tables_of_rows,
 )
+
+if HAS_KERNEL:
+    from .._kernel import Tables
 
 System = tuple[Array, Array, Array, Array, int | None]
 """See `EquationsOfMotion.system`."""
@@ -97,6 +102,7 @@ class EquationsOfMotion:
         self.robot = robot
         held = [Locked(lock) if isinstance(lock, str) else lock for lock in locks]
         self.rows = RowSet(robot, rows, held)
+        self.given_forces = tuple(forces)
         self._applied = AppliedForces(robot, forces)
         self.forces = self._applied.bound
         formulation = Automatic() if formulation is None else formulation
@@ -149,6 +155,7 @@ class EquationsOfMotion:
     def with_force(self, force: Force) -> EquationsOfMotion:
         """The same equations with one more force."""
         other = copy(self)
+        other.given_forces = (*self.given_forces, force)
         other._applied = self._applied.with_force(force.bind(self.robot))
         other.forces = other._applied.bound
         return other
@@ -210,6 +217,14 @@ class EquationsOfMotion:
         return constraint_dynamics(self.rows, q, rank, self._automatic.engine)
 
     @property
+    def tables(self) -> Tables | None:
+        """The robot in the kernel, if it can compute these accelerations, but for the forces."""
+        if self._by_recursion:
+            native = HAS_KERNEL and self.wanted_engine == "native"
+            return tables_of_rows(self.robot) if native else None
+        return None if self._constraint_dynamics is None else self._constraint_dynamics.tables
+
+    @property
     def solver(self) -> str:
         """Name of what computes accelerations.
 
@@ -231,8 +246,7 @@ class EquationsOfMotion:
     @property
     def engine(self) -> Engine:
         """What computes accelerations: the native kernel, or Python, which may call Pinocchio."""
-        solver = self._constraint_dynamics
-        return "python" if solver is None or solver.tables is None else "native"
+        return "python" if self._by_recursion or self.tables is None else "native"
 
     def acceleration(self, t: float, q: Configuration, v: Velocity) -> Array:
         """Acceleration, shape (nv,); of what is not finite an error, shapes are not checked.

@@ -151,7 +151,6 @@ class ConstraintDynamics:
     ) -> None:
         self._robot, self.rank = rows.robot, rank
         self._model = standing(rows.robot.model, rows.locked)
-        self.armature = np.array(self._model.armature)
         self._locked = rows.locked if len(rows.locked) else None
         self._loops, self._rows = loops, rows.whole
         self.home, self.tables = home, loops.tables if engine == "native" else None
@@ -208,7 +207,7 @@ class ConstraintDynamics:
             assert self.tables is not None
             dynamics = Dynamics(self.tables)
             limits = held.stale.tolist(), held.bad.tolist()
-            dynamics.hold(held.chosen.tolist(), *limits, self.armature)
+            dynamics.hold(held.chosen.tolist(), *limits, self._model.armature)
             kernel = space.solver = _InKernel(self, held, dynamics)
         a = np.empty(len(v))
         return a, kernel.dynamics.acceleration(q, v, tau, a)
@@ -302,11 +301,6 @@ class RightHandSide:
     def held(self) -> HeldRows | None:
         """The rows that hold the loops; None where none of them are good."""
         return self._held
-
-    @property
-    def is_native(self) -> bool:
-        """Whether the kernel alone computes accelerations where its rows are good."""
-        return self._solver is not None and self._solver.tables is not None and not self._loads
 
     def advance(self, q: Array) -> None:
         """Hold other rows from here, the end of a step, if the last evaluation asked for it."""
@@ -497,12 +491,12 @@ def stop_dynamics(rows: RowSet, rank: int | None) -> StopDynamics | None:
     """
     if not (HAS_KERNEL and len(rows) == rank == len(rows.loops) and has_regular_mass(rows.robot)):
         return None
-    tables = _tables_of_rows(rows.robot)
+    tables = tables_of_rows(rows.robot)
     return None if tables is None else StopDynamics(tables)
 
 
 @remembered
-def _tables_of_rows(robot: Mechanism) -> Tables | None:
+def tables_of_rows(robot: Mechanism) -> Tables | None:
     """A robot and the rows of its equations, in units that compare, as the kernel sees them."""
     rows, frames = Constraints(robot), robot.model.frames
     if len(rows.constant) < len(robot.loops) or rows.couplings:

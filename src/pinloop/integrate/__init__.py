@@ -10,7 +10,6 @@ from .munthe_kaas import (
     ConfigurationGroup,
     Manifold,
     MuntheKaas,
-    Stages,
     Step,
     StepControl,
 )
@@ -81,7 +80,6 @@ __all__ = [
     "Samples",
     "Segment",
     "Slopes",
-    "Stages",
     "State",
     "States",
     "Step",

@@ -22,6 +22,8 @@ from .stepping import MANY, Flow, StepFailed, StepMemory, Stepper
 M = TypeVar("M")
 E = TypeVar("E")
 
+_JUMP = 1e-2
+"""Part of the rise of a guard around a root, on either side, that shows that it does not jump."""
 _CORRECTIONS = 4
 """How often the root of an event is corrected by the state that a step to it gives."""
 
@@ -360,8 +362,12 @@ class HybridIntegrator(Generic[M, E]):
 
 
 def _correction(guard: Guard[E], value: float, root: float, step: Step) -> float:
-    """By how much a root is too late, by Newton's method with the slope on the dense output [s]."""
+    """By how much a root is too late, by Newton's method with the slope on the dense output [s].
+
+    Zero of a guard that jumps there: all its rise is on one side.
+    """
     gap = 1e-4 * (step.t1 - step.t0)
     behind, ahead = max(root - gap, step.t0), min(root + gap, step.t1)
-    rise = guard.at(ahead, *step(ahead)) - guard.at(behind, *step(behind))
-    return 0.0 if rise == 0.0 else value * (ahead - behind) / rise
+    low, middle, high = (guard.at(t, *step(t)) for t in (behind, root, ahead))
+    jumps = min(abs(middle - low), abs(high - middle)) <= _JUMP * abs(high - low)
+    return 0.0 if jumps else value * (ahead - behind) / (high - low)

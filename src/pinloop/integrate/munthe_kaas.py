@@ -272,68 +272,29 @@ class MuntheKaas:
         t: float,
         h: float,
         state: tuple[Array, Array, Array],
-        work: Stages | None = None,
     ) -> Attempt:
-        """Try one step from configuration, velocity and acceleration at its start.
-
-        The work space is not needed afterwards; by default it is a new one.
-        """
-        q, v, a = state
-        work = work or Stages(self.tableau, len(v))
-        tableau, n, end = work.tableau, work.size, work.stages
-        rates, accelerations, above = work.rates, work.accelerations, work.above
-        rates[0][:], accelerations[0][:] = v, a
-        np.multiply(tableau.a, h, out=work.weights)
-        times = (t + h * tableau.c).tolist()
+        """Try one step from configuration, velocity and acceleration at its start."""
+        (q, v, a), tableau, n, end = state, self.tableau, len(state[1]), self.tableau.stages
+        # Rates of the algebra coordinates beside accelerations: one product for both.
+        slopes, weights = np.zeros((end + 1, 2 * n)), h * tableau.a
+        slopes[0, :n], slopes[0, n:] = v, a
         for j in range(1, end):
-            step = work.rows[j].dot(above[j])
+            step = weights[j, :j].dot(slopes[:j])
             psi, v_j = step[:n], v + step[n:]
             q_j = manifold.integrate(q, psi)
-            rates[j][:] = v_j if manifold.flat else manifold.dexp_inv(q, psi, v_j)
-            accelerations[j][:] = f(times[j], q_j, v_j)
-        step = h * tableau.b.dot(above[end])
+            slopes[j, :n] = v_j if manifold.flat else manifold.dexp_inv(q, psi, v_j)
+            slopes[j, n:] = f(float(t + h * tableau.c[j]), q_j, v_j)
+        step = h * tableau.b.dot(slopes[:end])
         psi, v1 = step[:n], v + step[n:]
         q1 = manifold.integrate(q, psi)
         if self.step is not None:
             return Attempt(psi, q1, v1, None, np.zeros((0, 2, n)))
         a1 = None
         if tableau.looks_ahead:
-            rates[end][:] = v1 if manifold.flat else manifold.dexp_inv(q, psi, v1)
-            a1 = f(t + h, q1, v1)
-            accelerations[end][:] = a1
-        errors = h * tableau.error_weights.dot(work.slopes)
+            slopes[end, :n] = v1 if manifold.flat else manifold.dexp_inv(q, psi, v1)
+            slopes[end, n:] = a1 = f(t + h, q1, v1)
+        errors = h * tableau.error_weights.dot(slopes)
         return Attempt(psi, q1, v1, a1, errors.reshape(len(errors), 2, n))
-
-
-class Stages:
-    """Work space for the stages of a step, laid out once for all steps.
-
-    Args:
-        tableau: the method.
-        n: number of velocity coordinates.
-
-    Attributes:
-        tableau: see above.
-        size: n.
-        stages: number of stages.
-        slopes: rates of the algebra coordinates beside accelerations, of all stages and of the end:
-            one product for both, shape (s + 1, 2 n).
-        rates: left half of each row of these.
-        accelerations: right half of each.
-        above: per stage the rows of all before it.
-        weights: weights of the stages for a step, shape (s, s).
-        rows: per stage the weights of all before it.
-    """
-
-    def __init__(self, tableau: Tableau, n: int) -> None:
-        s = tableau.stages
-        self.tableau, self.size, self.stages = tableau, n, s
-        self.slopes = np.zeros((s + 1, 2 * n))
-        self.rates = [row[:n] for row in self.slopes]
-        self.accelerations = [row[n:] for row in self.slopes]
-        self.above = [self.slopes[:j] for j in range(s + 1)]
-        self.weights = np.empty((s, s))
-        self.rows = [self.weights[j, :j] for j in range(s)]
 
 
 class StepControl:

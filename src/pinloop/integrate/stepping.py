@@ -22,7 +22,6 @@ from .munthe_kaas import (
     ConfigurationGroup,
     MuntheKaas,
     RightHandSide,
-    Stages,
     Step,
     StepControl,
 )
@@ -193,7 +192,6 @@ class Stepper:
         self._tableau = tableau = method.tableau
         self._outruns = tableau.outruns_quintics
         self._stages = tableau.stages - 1 + (method.step is None and tableau.looks_ahead)
-        self._work = Stages(tableau, len(scale))
         self._control = StepControl(method, scale)
 
     @cached_property
@@ -464,7 +462,7 @@ class Stepper:
             f = partial(self._evaluated, flow.acceleration)
             return self._implicit.attempt(manifold, f, t, h, state, memory.iterated)
         self.evaluations += self._stages
-        attempt = self.method.attempt(manifold, flow.acceleration, t, h, state, self._work)
+        attempt = self.method.attempt(manifold, flow.acceleration, t, h, state)
         return attempt, memory.iterated
 
     def _finish(self, flow: Flow, t: float, t_next: float, state: State, attempt: Attempt) -> Step:

@@ -6,23 +6,31 @@ coordinates or rows, a step near a bifurcation, one that shrinks to nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
+from .. import tolerances
 from ..boundary.marks import Array
-from ..constraints.closure import Constraints
 from ..dynamics import EquationsOfMotion
-from ..dynamics.pinocchio_solver import HAS_KERNEL, HeldRows, RightHandSide
-from ..integrate import CRAWLS, MANY, MuntheKaas, Segment, State, StepControl
-from ..model.pairs import MotionGroup
-from ..tolerances import (
-    CONTRADICTION,
-    GRAM_NOISE,
-    LEAST_ERROR,
-    PROJECTED_TRIFLE,
-    SPEED_ROUNDING,
-    TIME_SUM,
-    Regularity,
+from ..dynamics.applied import AxisTorques
+from ..dynamics.forces import (
+    PD,
+    Damper,
+    Force,
+    JointDamping,
+    JointSpring,
+    Spring,
+    Torque,
+    file_losses,
 )
+from ..dynamics.independence import INFINITE
+from ..dynamics.pinocchio_solver import HAS_KERNEL, HeldRows, RightHandSide, standing
+from ..integrate import CRAWLS, MANY, MuntheKaas, Segment, State, StepControl
+from ..model.mechanism import Mechanism
+from ..model.pairs import MotionGroup
+from ..tolerances import Regularity
 from .accuracy import COARSE_SPEED, MOST_TAKEN
 from .modes import RobotManifold
 from .stabilization import CURVED, Projector
@@ -30,14 +38,28 @@ from .stabilization import CURVED, Projector
 if HAS_KERNEL:
     from .._kernel import Steps
 
+_TOLERANCES = (
+    "CONTRADICTION", "GRAM_NOISE", "LEAST_ERROR", "PROJECTED_TRIFLE", "SPEED_ROUNDING", "TIME_SUM"
+)  # fmt: skip
+_NUMBERS = {
+    **{name: getattr(tolerances, name) for name in _TOLERANCES},
+    **{name: getattr(Regularity, name) for name in ("NEAR", "WORSE", "WORST")},
+    "COARSE_SPEED": COARSE_SPEED,
+    "CRAWLS": CRAWLS,
+    "CURVED": CURVED,
+    "INFINITE": INFINITE,
+    "FIRST_ERROR": StepControl.FIRST_ERROR,
+    "MOST_TAKEN": MOST_TAKEN,
+}
+
 
 class NativeSteps:
     """The kernel for the steps of a run in one mode.
 
     Args:
-        along: accelerations along the run, in the kernel.
-        equations: equations of motion that they are of.
-        method: integrator.
+        along: accelerations along the run.
+        equations: equations of motion that they are of; the kernel has `EquationsOfMotion.tables`.
+        method: integrator, explicit.
         manifold: configuration group, which may hold joints.
         projector: what projects states; None if nothing does.
     """
@@ -50,35 +72,57 @@ class NativeSteps:
         manifold: RobotManifold,
         projector: Projector | None,
     ) -> None:
-        assert along.solver is not None and along.solver.tables is not None
+        robot, rows, tableau = equations.robot, equations.rows, method.tableau
         self._along, self._manifold, self._projector = along, manifold, projector
         self._held: HeldRows | None = None
-        robot, rows, tableau = equations.robot, equations.rows, method.tableau
+        self._armature = np.array(standing(robot.model, rows.locked).armature)
         unit = np.where(robot.is_translation, robot.length, 1.0)
-        arrays, locked = (tableau.a, tableau.b, tableau.error_weights), rows.locked.tolist()
-        settings = _settings(method)
-        self._steps = Steps(along.solver.tables, arrays, settings, unit, locked)
+        rank, locked = equations.rank, rows.locked.tolist()
+        alpha, beta = StepControl.exponents(tableau)
+        settings = _NUMBERS | {"alpha": alpha, "beta": beta}
+        settings |= {
+            name: getattr(method, name) for name in ("rtol", "atol", "smallest", "largest")
+        }
+        arrays = tableau.a, tableau.b, tableau.error_weights
+        assert equations.tables is not None
+        self._steps = Steps(equations.tables, arrays, settings, unit, locked)
+        self._steps.hold([], [], [], self._armature)
         if projector is not None:
-            settings |= _settings_of(projector, equations)
-            scale, units = rows.scale[: rows.unlocked], (unit, np.array(robot.model.armature))
-            self._steps.project(_pairs(rows.loops), scale, settings, units, locked)
+            settings["tol"], settings["rank"] = projector.tol, -1
+            if rank is not None:
+                settings["rank"] = rank - len(locked)
+            pairs = [
+                (k, len(loop.pair.turns), loop.pair.slides, loop.pair.advance, selector)
+                for k, (loop, selector) in enumerate(
+                    zip(robot.loops, rows.loops.constant.values(), strict=True)
+                )
+                if isinstance(loop.pair, MotionGroup)
+            ]
+            units = unit, np.array(robot.model.armature)
+            self._steps.project(pairs, rows.scale[: rows.unlocked], settings, units, locked)
 
-    @staticmethod
-    def can(
+    @classmethod
+    def of(
+        cls,
         along: RightHandSide,
         equations: EquationsOfMotion,
         method: MuntheKaas,
+        manifold: RobotManifold,
         projector: Projector | None,
-    ) -> bool:
-        """Whether the kernel takes such steps."""
+    ) -> NativeSteps | None:
+        """The kernel, if it takes such steps."""
         tableau, groups = method.tableau, [loop.pair for loop in equations.robot.loops]
-        return (
-            along.is_native
-            and not tableau.implicit
-            and len(tableau.errors) <= 2
-            and all(isinstance(pair, MotionGroup) for pair in groups)
-            and (projector is None or projector.chooses)
-        )
+        chooses = projector is None or projector.chooses
+        explicit = not tableau.implicit and len(tableau.errors) <= 2
+        if not (explicit and chooses and all(isinstance(pair, MotionGroup) for pair in groups)):
+            return None
+        loads = native_loads(equations.robot, equations.given_forces)
+        if equations.tables is None or loads is None:
+            return None
+        native = cls(along, equations, method, manifold, projector)
+        if equations.given_forces:
+            native._steps.load(*loads)
+        return native
 
     def take(
         self,
@@ -88,12 +132,12 @@ class NativeSteps:
         asked: list[int],
     ) -> Segment | None:
         """See `ManySteps`."""
-        held, solver, steps = self._along.held, self._along.solver, self._steps
-        if held is None or solver is None:
+        held, steps = self._along.held, self._steps
+        if held is None and self._along.solver is not None:
             return None
-        if held is not self._held:
+        if held is not None and held is not self._held:
             limits = held.stale.tolist(), held.bad.tolist()
-            steps.hold(held.chosen.tolist(), *limits, solver.armature)
+            steps.hold(held.chosen.tolist(), *limits, self._armature)
             self._held = held
         if self._projector is not None:
             steps.recall(self._projector.known)
@@ -109,46 +153,54 @@ class NativeSteps:
         return whole.part(0, count) if count else None
 
 
-def _settings(method: MuntheKaas) -> dict[str, float]:
-    """Numbers of a method and its control of steps."""
-    alpha, beta = StepControl.exponents(method.tableau)
-    return {
-        "rtol": method.rtol,
-        "atol": method.atol,
-        "smallest": method.smallest,
-        "largest": method.largest,
-        "alpha": alpha,
-        "beta": beta,
-        "first_error": StepControl.FIRST_ERROR,
-        "least_error": LEAST_ERROR,
-        "time_sum": TIME_SUM,
-        "crawls": CRAWLS,
-        "trifle": PROJECTED_TRIFLE,
-    }
+def native_loads(robot: Mechanism, forces: Sequence[Force]) -> tuple[Array, Array] | None:
+    """Forces as the kernel has them, see `Steps.load`; None if it does not have one of them."""
+    terms, lines = np.zeros((3, robot.nv)), list[Array]()
+    constant, _, damping = terms
+    for force in forces:
+        if isinstance(force, (Spring, Damper)):
+            lines.append(_line(robot, force))
+        elif isinstance(force, AxisTorques):
+            for axis, torque in zip(force.axes, force.torques, strict=True):
+                if axis.column is not None:
+                    constant[axis.column] += torque
+                elif torque:
+                    return None
+        elif isinstance(force, JointDamping) and force.coefficients is None:
+            for motion, coefficients in file_losses(robot, "damping"):
+                if motion is not None:
+                    return None
+                damping += coefficients
+        else:
+            for joint, numbers in _at_joints(force).items():
+                at = robot.coordinates(joint) if joint in robot.joints else None
+                if at is None or not at.nv == at.nq == 1 or any(map(callable, numbers)):
+                    return None
+                terms[:, at.v] += np.array(numbers, dtype=float)[:, None]
+    return terms, np.array(lines).reshape(-1, 11)
 
 
-def _settings_of(projector: Projector, equations: EquationsOfMotion) -> dict[str, float]:
-    """Numbers of a projection; a rank of -1 is not known."""
-    rank = equations.rank
-    return {
-        "tol": projector.tol,
-        "rank": -1 if rank is None else rank - len(equations.rows.locked),
-        "near": Regularity.NEAR,
-        "worse": Regularity.WORSE,
-        "worst": Regularity.WORST,
-        "curved": CURVED,
-        "contradiction": CONTRADICTION,
-        "noise": GRAM_NOISE,
-        "rounding": SPEED_ROUNDING,
-        "most": MOST_TAKEN,
-        "coarse": COARSE_SPEED,
-    }
+def _line(robot: Mechanism, force: Spring | Damper) -> Array:
+    """Joints and points of both ends, stiffness, length, damping."""
+    ends: list[float] = []
+    for place in (force.frame_a, force.frame_b):
+        name, point = (place, np.zeros(3)) if isinstance(place, str) else place
+        frame = robot.model.frames[robot.frame_id(name)]
+        ends += [frame.parentJoint, *(frame.placement * np.asarray(point, dtype=float))]
+    if isinstance(force, Damper):
+        return np.array([*ends, 0.0, 0.0, force.damping])
+    return np.array([*ends, force.stiffness, force.length, 0.0])
 
 
-def _pairs(loops: Constraints) -> list[tuple[int, int, str, float, Array]]:
-    """Per loop its place, free rotations and slides, pitch, and rows on twists."""
-    pairs = [loop.pair for loop in loops.robot.loops if isinstance(loop.pair, MotionGroup)]
-    rows = [*loops.constant.values()]
-    return [
-        (k, len(pair.turns), pair.slides, pair.advance, rows[k]) for k, pair in enumerate(pairs)
-    ]
+def _at_joints(force: Force) -> dict[str, tuple[Any, float, float]]:
+    """Constant, stiffness and damping at joints; joint "" stands for any other force."""
+    if isinstance(force, JointDamping):
+        return {joint: (0.0, 0.0, c) for joint, c in (force.coefficients or {}).items()}
+    if isinstance(force, Torque):
+        return {force.joint: (force.value, 0.0, 0.0)}
+    if isinstance(force, JointSpring):
+        return {force.joint: (force.stiffness * force.rest, force.stiffness, 0.0)}
+    if isinstance(force, PD) and not (callable(force.target) or callable(force.rate)):
+        push = force.stiffness * force.target + force.damping * force.rate
+        return {force.joint: (push, force.stiffness, force.damping)}
+    return {"": (None, 0.0, 0.0)}

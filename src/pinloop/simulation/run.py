@@ -317,7 +317,6 @@ class Run:
         """Set up everything that depends on the mode."""
         self.equations = equations = self.system.begin(mode, t, q, v)
         self._along = equations.right_hand_side()
-        self._engines.add(equations.engine)
         manifold = self._group.in_mode(mode)
         self._projector = (
             None
@@ -337,17 +336,18 @@ class Run:
             fine=True,
             many=self._many(manifold),
         )
+        self._engines.add("native" if self._flow.many else equations.engine)
         if mode not in self._modes:
             self._modes.append(mode)
         self._number = self._modes.index(mode)
 
     def _many(self, manifold: RobotManifold) -> ManySteps | None:
         """The kernel for many steps at once, if it takes such steps."""
-        parts = self._along, self.equations, self.method
-        if self.system.renews or not NativeSteps.can(*parts, self._projector):
+        if self.system.renews:
             return None
-        native = NativeSteps(*parts, manifold, self._projector)
-        return ManySteps(native.take, self._record_all)
+        parts = self._along, self.equations, self.method, manifold, self._projector
+        native = NativeSteps.of(*parts)
+        return None if native is None else ManySteps(native.take, self._record_all)
 
     def _record_all(self, segment: Segment) -> None:
         """Take notice of steps that have been taken at once, in the mode that was entered last."""

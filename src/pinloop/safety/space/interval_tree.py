@@ -20,9 +20,10 @@ from typing import Any, Literal
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from ...boundary.arguments import public
-from ...boundary.marks import Array, Integers, Mask
+from ...boundary.marks import Array
 from ...errors import BadValue
 from ...integrate import Bernstein, Step, hermite, unit_roots
 from ...model.mechanism import Mechanism
@@ -49,7 +50,7 @@ class Steps:
     its derivative by time, shape (k, d, nv); ``flat``: whether that is the velocity.
     """
 
-    number: Integers
+    number: NDArray[np.int64]
     length: Array
     run: Trajectory
     basis: Bernstein
@@ -92,7 +93,7 @@ def expand_steps(run: Trajectory) -> Steps:
     return Steps(number, length, run, basis, psi, rates, flat)
 
 
-def _steps(run: Trajectory, number: Integers) -> tuple[Step, ...]:
+def _steps(run: Trajectory, number: NDArray[np.int64]) -> tuple[Step, ...]:
     """The steps that start at some stored states."""
     manifold = RobotManifold(run.robot)
     return tuple(run.step(k, manifold) for k in number.tolist())
@@ -237,7 +238,7 @@ def _passed(
 _MOST_LEAVES = 100_000
 
 
-Criterion = Callable[[list[FrameBounds]], Mask]
+Criterion = Callable[[list[FrameBounds]], NDArray[np.bool_]]
 """Whether each leaf is short enough, given bounds on the frames of all joints, shape (n,)."""
 
 
@@ -248,7 +249,7 @@ def limit_sag(pieces: Iterable[Piece], most: float) -> Criterion:
     """
     joints = [(piece.joint, piece.radius) for piece in pieces]
 
-    def fine(bounds: list[FrameBounds]) -> Mask:
+    def fine(bounds: list[FrameBounds]) -> NDArray[np.bool_]:
         good = np.ones(len(bounds[0].velocity), dtype=bool)
         for joint, radius in joints:
             good &= bounds[joint].point_acceleration(radius) / 8 <= most
@@ -329,7 +330,7 @@ class IntervalTree:
         joint: int,
         points: Array,
         seen_from: int = 0,
-        nodes: slice | Integers = slice(None),
+        nodes: slice | NDArray[np.int64] = slice(None),
     ) -> Array:
         """Positions of points on a joint at the nodes [m], shape (n + 1, m, 3) for all nodes.
 
@@ -380,7 +381,9 @@ def _whole_steps(run: Trajectory) -> tuple[Array, Array, Array]:
     return base[order], control[order], np.column_stack([run.t[first], run.t[last]])[order]
 
 
-def _halved(base: Array, control: Array, times: Array, which: Mask) -> tuple[Array, Array, Array]:
+def _halved(
+    base: Array, control: Array, times: Array, which: NDArray[np.bool_]
+) -> tuple[Array, Array, Array]:
     """The leaves with some of them cut into halves."""
     twice = np.repeat(np.arange(len(base)), np.where(which, 2, 1))
     second = np.zeros(len(twice), dtype=bool)

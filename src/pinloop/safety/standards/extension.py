@@ -280,7 +280,10 @@ class Extension:
 
 
 class Finder:
-    """Finds poses as seen from driven joints; remembers the fully extended ones."""
+    """Finds poses; remembers the fully extended ones.
+
+    ``robot``: the robot; ``driven``: its driven joints; ``point``: the point that is moved.
+    """
 
     def __init__(self, robot: Mechanism, driven: Sequence[str], point: Point) -> None:
         self.robot, self.driven, self.point = robot, tuple(driven), point

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pinocchio as pin
 import scipy
+from numpy.typing import NDArray
 
 from ...assembly.continuation import LoopContinuation
 from ...assembly.search import limited_coordinates, velocity_mask
 from ...boundary.arguments import flat_numbers
-from ...boundary.marks import Array, Mask
+from ...boundary.marks import Array
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
@@ -288,7 +289,7 @@ class Places:
     def minima(
         self,
         starts: Iterable[tuple[Array, Place | None]],
-        free: Mask,
+        free: NDArray[np.bool_],
         worth: Rule,
         zero: Rules | None = None,
     ) -> list[Place]:
@@ -309,7 +310,9 @@ class Places:
                 minima.append(here)
         return minima
 
-    def _minimum(self, begin: Place, free: Mask, worth: Rule, zero: Rules | None) -> Place:
+    def _minimum(
+        self, begin: Place, free: NDArray[np.bool_], worth: Rule, zero: Rules | None
+    ) -> Place:
         """Where sequential quadratic programming ends."""
 
         def at(x: Array) -> Place:

@@ -16,8 +16,9 @@ from operator import itemgetter
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ...boundary.marks import Array, Integers
+from ...boundary.marks import Array
 from ...errors import printable
 from ...tables.number_format import decimals, number
 from ...tolerances import LIMIT_PASSED
@@ -90,7 +91,7 @@ class Results:
             first ones, if there are many.
     """
 
-    cases: Integers
+    cases: NDArray[np.int64]
     columns: Mapping[str, Array]
     outcomes: Mapping[str, int]
     reasons: Mapping[str, int]
@@ -252,7 +253,7 @@ class QuantityDistribution:
 
     quantity: Quantity
     values: Array
-    cases: Integers
+    cases: NDArray[np.int64]
     spread: Distribution
 
     @property
@@ -284,7 +285,7 @@ def quantity_distributions(results: Results, setup: Setup) -> Iterator[QuantityD
             yield QuantityDistribution(quantity, values, cases, spread)
 
 
-def _distribution(values: Array, cases: Integers, sign: float) -> Distribution:
+def _distribution(values: Array, cases: NDArray[np.int64], sign: float) -> Distribution:
     """How numbers (k,), k > 0, of cases are distributed; bad if large times the sign."""
     worst = int(np.argmax(sign * values))
     median, most = (sign * float(np.quantile(sign * values, part)) for part in (0.5, 0.95))

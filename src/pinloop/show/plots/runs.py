@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from ...boundary.arguments import public
-from ...boundary.marks import Array, Indices, Mask
+from ...boundary.marks import Array
 from ...constraints.closure import Constraints
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
@@ -276,7 +277,9 @@ def _work(balance: EnergyBalance, states: Fine) -> Iterator[Line]:
         yield Line(name, states.t, y)
 
 
-def _marked(label: str, names: Sequence[str], t: Array, values: Array, unique: Mask) -> Chart:
+def _marked(
+    label: str, names: Sequence[str], t: Array, values: Array, unique: NDArray[np.bool_]
+) -> Chart:
     """Reactions; dotted where they are not unique."""
     lines = []
     for name, column, sure in zip(names, values.T, unique.T, strict=True):
@@ -301,7 +304,7 @@ class Fine(NamedTuple):
     t: Array
     q: Array
     v: Array
-    after: Indices
+    after: NDArray[np.intp]
     """The stored state that each follows on, or is."""
 
 
