@@ -33,6 +33,7 @@ Array = NDArray[np.float64]
 G = 9.81
 
 METHODS = {
+    "default": pl.MuntheKaas(),
     "dopri5": pl.MuntheKaas("dopri5"),
     "dop853": pl.MuntheKaas("dop853", rtol=1e-11, atol=1e-11),
     "rk4": pl.MuntheKaas("rk4", step=0.01),
@@ -100,7 +101,7 @@ def integrator(
     return HybridIntegrator(system, stepper, (0.0, until), chatter or few)
 
 
-def run(system: Particles, q: Any, v: Any, until: float, name: str = "dopri5") -> HybridState[str]:
+def run(system: Particles, q: Any, v: Any, until: float, name: str = "default") -> HybridState[str]:
     steps = integrator(system, name, until, len(q))
     return steps.run(steps.begin(np.array(q, float), np.array(v, float), "free"))
 

@@ -152,7 +152,8 @@ def test_the_machine_may_stand_anywhere(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
-def test_the_unit_of_length_does_not_matter(name: str) -> None:
+@pytest.mark.parametrize("method", [pl.MuntheKaas(), pl.MuntheKaas("dopri5")])
+def test_the_unit_of_length_does_not_matter(name: str, method: pl.MuntheKaas) -> None:
     """In millimetres: lengths and linear rates times 1000, the same angles, steps and torques."""
     here = robot(name)
     there = tables.build(placed(SMALL[name](), pin.SE3.Identity(), 1e3))
@@ -160,12 +161,12 @@ def test_the_unit_of_length_does_not_matter(name: str) -> None:
     unit = np.where(here.is_translation, 1e3, 1.0)
     J = pl.Constraints(here).jacobian(here.neutral)
     v = np.linalg.svd(J)[2][-1]
-    # Errors of a method of high order are rounding on motions as simple as some of these.
-    method = pl.MuntheKaas("dopri5")
     one, other = motion(here, v, method=method), motion(there, v * unit, method=method)
-    # The same sizes of everything that counts: so the control takes the same steps.
+    # The same sizes of everything that counts: so the control takes the same steps. But a screw
+    # jack accelerates evenly, and the error of a method of eighth order is nothing but rounding.
     assert len(one.t) == len(other.t)
-    np.testing.assert_allclose(other.t, one.t, atol=1e-7)
+    if (name, method.name) != ("screw-jack", "dop853"):
+        np.testing.assert_allclose(other.t, one.t, atol=1e-7)
     np.testing.assert_allclose(
         there.difference(there.neutral, other.q[-1]) / unit,
         here.difference(here.neutral, one.q[-1]),
