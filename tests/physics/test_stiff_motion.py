@@ -246,10 +246,13 @@ def test_between_its_states_a_stiff_run_is_as_accurate_as_its_steps(name: str) -
         assert quintic > 3.0 * worst
 
 
-def test_what_dies_away_at_once_leaves_no_waves_behind() -> None:
+@pytest.mark.parametrize(("name", "dies"), [("dopri5", 1e-3), ("dop853", 1e-3), ("radau9", 0.1)])
+def test_what_dies_away_at_once_leaves_no_waves_behind(name: str, dies: float) -> None:
     """Axes that creep in oil, at 1e-7 rad/s ten nanoseconds after the start, never come to rest.
 
-    Accelerations at the starts of steps are rounding times the rate of what has died away.
+    Accelerations at the starts of steps are rounding times the rate of what has died away. In the
+    step in which it dies away, of 26 ms with radau9 from the start, what is left of it is an error
+    of that step: as large as its tolerance.
     """
     arm = robot("six_axis_arm")
     oil = pl.forces.JointDamping(dict.fromkeys(arm.joints, 1e9))
@@ -260,14 +263,13 @@ def test_what_dies_away_at_once_leaves_no_waves_behind() -> None:
         assert asked[0] < 5000, "it never ends"
         return np.zeros(arm.nv)
 
-    for name in ("dop853", "radau9"):
-        run = pl.simulate(
-            arm, arm.neutral, until=1.0, forces=[oil], tau=nothing, method=pl.MuntheKaas(name)
-        )
-        assert not [what for _, what in run.slips if what.endswith("sticks")]
-        for t in np.linspace(0.02, 1.0, 300):
-            _, q, v = run(t)
-            load = pin.computeGeneralizedGravity(arm.model, arm.model.createData(), q)
-            excess = np.maximum(np.abs(load) - arm.model.upperDryFrictionLimit, 0.0)
-            creep = -np.sign(load) * excess / 1e9
-            np.testing.assert_allclose(v, creep, rtol=0, atol=3e-8)
+    run = pl.simulate(
+        arm, arm.neutral, until=1.0, forces=[oil], tau=nothing, method=pl.MuntheKaas(name)
+    )
+    assert not [what for _, what in run.slips if what.endswith("sticks")]
+    for t in np.linspace(2e-3, 1.0, 300):
+        _, q, v = run(t)
+        load = pin.computeGeneralizedGravity(arm.model, arm.model.createData(), q)
+        excess = np.maximum(np.abs(load) - arm.model.upperDryFrictionLimit, 0.0)
+        creep = -np.sign(load) * excess / 1e9
+        np.testing.assert_allclose(v, creep, rtol=0, atol=3e-8 if t < dies else 1e-12)
