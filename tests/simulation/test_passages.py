@@ -500,12 +500,13 @@ def test_a_delta_robot_folds_its_rods_flat() -> None:
         assert np.abs(robot.difference(ends[0], end)).max() < 1e-7
 
 
-@pytest.mark.parametrize("gap", [1e-2, -1e-2, 1e-3, 1e-5, -1e-5, 1e-7])
-def test_where_branches_nearly_meet_the_motion_turns(gap: float) -> None:
+@pytest.mark.parametrize("name", ["dopri5", "dop853"])
+@pytest.mark.parametrize("gap", [1e-2, -1e-2, 1e-3, 1e-5, -1e-5, 1e-7, -1e-7, 1e-8])
+def test_where_branches_nearly_meet_the_motion_turns(gap: float, name: str) -> None:
     """One bar is longer by a gap: there is no singular pose, and no way across.
 
     Bars that come from above turn past each other instead: the angle between them grows from zero
-    to that of the antiparallelogram. Two tolerances agree, and so does the energy.
+    to that of the antiparallelogram. All tolerances agree, and so does the energy.
     """
     entries = windows(1)
     for entry in entries["joints"]:
@@ -514,15 +515,19 @@ def test_where_branches_nearly_meet_the_motion_turns(gap: float) -> None:
     robot = pl.from_screws(entries, tolerance=0.0)
     v = pl.consistent_velocity(robot, robot.neutral, {"low0": -1.0})
     ends = []
-    for rtol in (1e-8, 1e-10):
-        method = pl.MuntheKaas("dopri5", rtol=rtol, atol=rtol)
+    for rtol in (1e-8, 1e-10, 1e-12):
+        method = pl.MuntheKaas(name, rtol=rtol, atol=rtol)
         run = pl.simulate(robot, robot.neutral, v, until=1.2, method=method)
-        assert np.abs(run.energy().error).max() < 1e3 * rtol
+        # Rows are left open by 1e-14: one over the gap makes of that an error of 20 J. Branches are
+        # interpolated with errors of 1e-9 of that, in steps beside turns that are less sharp.
+        most = max(1e3 * rtol, 1e-7) + 20 * 1e-14 / abs(gap)
+        assert np.abs(run.energy().error).max() < most
         residuals = [pl.Constraints(robot).residual(q) for q in run.q]
         assert np.abs(residuals).max() < 1e-10
         ends.append(run.q[-1])
     assert abs(ends[0][0] - ends[0][2]) > 2.0, "it has jumped to the other branch"
-    assert ends[0] == pytest.approx(ends[1], abs=1e-5)
+    for end in ends[:-1]:
+        assert end == pytest.approx(ends[-1], abs=1e-5)
 
 
 # -- starts, rest, events -----------------------------------------------------------------------

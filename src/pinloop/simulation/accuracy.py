@@ -207,7 +207,8 @@ def speed_loss(
 
     A controlled step may err by its tolerances. Of a fixed step no error is known, but a step that
     follows its motion errs by less than it changes the velocity. Its velocities ``v`` are those at
-    its start, before the projection at its end, and after it; the slack is drift that is let be.
+    its start, before the projection at its end, and after it; the slack is what drift of rows that
+    is let be makes of velocities: where a motion turns sharply as branches nearly meet, far more.
     """
     start, before, after = v
     M = equations.mass(q)

@@ -44,7 +44,7 @@ from ..integrate import (
     difference_slopes,
 )
 from ..model.mechanism import blamed_links
-from ..tolerances import CHATTER, DUE, TORN
+from ..tolerances import CHATTER, DUE, TORN, Regularity
 from .accuracy import Accuracy, SpeedLoss, speed_loss
 from .endstops import NONE_TOUCHED, EndStopContacts, RestingEnds
 from .events import BoundEvent, CloseLoop, Report, Stop, Touch
@@ -429,8 +429,10 @@ class Run:
 
     def _loss(self, step: Step, before: Array, tolerance: Array | None) -> SpeedLoss | None:
         """Why the projection at the end of a step takes more than its error, if it does."""
-        v = step.v0, before, step.v1
-        return speed_loss(self.equations, step.t1, step.q1, v, tolerance, self._slack)
+        v, slack = (step.v0, before, step.v1), 0.0
+        if self._projector is not None:
+            slack = self._slack / max(self._projector.regularity, Regularity.AT)
+        return speed_loss(self.equations, step.t1, step.q1, v, tolerance, slack)
 
     @property
     def _slack(self) -> float:

@@ -315,8 +315,10 @@ class StopSimulation:
         """Why the projection at the end of a step takes more than its error, if it does."""
         # What is pinned has its speed from the ground or its drive: that is no loss.
         before = self.phase.pin_velocity(step.t1, before)
-        v, equations = (step.v0, before, step.v1), self.equations.equations
-        return speed_loss(equations, step.t1, step.q1, v, tolerance, Projection().tol)
+        v, slack = (step.v0, before, step.v1), Projection().tol
+        if self.projector is not None:
+            slack /= max(self.projector.regularity, Regularity.AT)
+        return speed_loss(self.equations.equations, step.t1, step.q1, v, tolerance, slack)
 
     def _require_kept(self, t: float, q: Array, before: Array, v: Array) -> None:
         """Raise if the rows take speed where a phase begins, in which nothing but rounding does."""
