@@ -14,6 +14,7 @@ from pinloop.integrate import MuntheKaas
 from pinloop.io.loading import RobotFile
 from pinloop.io.loopsfile import LoopsFile
 from pinloop.safety.brakes.file import BrakeFile
+from pinloop.safety.brakes.joint_brake import Parameter
 from pinloop.safety.stopping import result as stop_document
 from pinloop.safety.stopping.plan import Trigger
 from pinloop.safety.stopping.prepared_robot import Payload
@@ -26,7 +27,7 @@ from pinloop.show import study_report
 from .json_schema import json_schema_of, key_table
 from .pages import DOCS
 
-__all__ = ["SCHEMAS", "TABLES", "schema_of", "text_of", "with_tables"]
+__all__ = ["SCHEMAS", "TABLES", "parameter_table", "schema_of", "text_of", "with_tables"]
 
 SCHEMAS: Mapping[str, Any] = {
     "assembly": sheets.AssemblyDocument,
@@ -86,6 +87,21 @@ def with_tables(page: str, text: str) -> str:
         before, _, rest = text.partition(mark)
         text = before + mark + key_table(kind) + "<!-- end -->" + rest.partition("<!-- end -->")[2]
     return text
+
+
+def parameter_table(parameters: Mapping[str, Parameter]) -> str:
+    """Parameters of brakes as a table in Markdown, as the documentation shows them."""
+    rows = [
+        ("parameter", "unit", "on a sliding joint", "default", "range", "meaning"),
+        ("---",) * 6,
+    ]
+    for name, parameter in parameters.items():
+        unit = parameter.unit or "-"
+        default = f"`{'null' if parameter.default is None else parameter.default}`"
+        nothing = f"; null: {parameter.otherwise}" if parameter.otherwise else ""
+        meaning, limits = parameter.meaning + nothing, parameter.range or "any number"
+        rows.append((f"`{name}`", unit, parameter.sliding or unit, default, limits, meaning))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows) + "\n"
 
 
 def text_of(name: str) -> str:

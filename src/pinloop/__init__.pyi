@@ -58,7 +58,8 @@ from .regularization.diagnosis import Diagnosis, diagnose
 from .regularization.regularize import regularize
 from .regularization.sampled_redundancy import renew_rows
 from .safety.brakes.brakes import Brakes
-from .safety.space import Obstacle, clearance
+from .safety.space.clearance import clearance
+from .safety.space.solids import Obstacle
 from .safety.standards.separation import separation
 from .safety.stopping import (
     Category0,
@@ -68,8 +69,10 @@ from .safety.stopping import (
     StopResult,
     stop,
 )
-from .safety.studies import Study, study, worst_case
-from .scenarios import Scenario, load_scenario
+from .safety.studies.study import Study, study
+from .safety.studies.summary import worst_case
+from .scenarios.reading import load_scenario
+from .scenarios.scenario_entries import Scenario
 from .show.scene import save_html, view
 from .simulation.events import (
     close_loop,

@@ -15,7 +15,11 @@ import pytest
 
 import pinloop as pl
 from pinloop.assembly.continuation import nearby_assembly
-from pinloop.assembly.rounding import DEFAULT_TOLERANCE, with_exact_geometry, written_tolerance
+from pinloop.assembly.rounding.exact import (
+    DEFAULT_TOLERANCE,
+    with_exact_geometry,
+    written_tolerance,
+)
 from pinloop.model.description import GROUND
 
 from .. import rounded

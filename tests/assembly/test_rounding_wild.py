@@ -9,7 +9,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.assembly.assemble import _gap
-from pinloop.assembly.rounding import DEFAULT_TOLERANCE, with_exact_geometry
+from pinloop.assembly.rounding.exact import DEFAULT_TOLERANCE, with_exact_geometry
 from pinloop.model.description import GROUND
 
 from .. import mechanisms as m

@@ -268,7 +268,7 @@ def test_gravity_may_be_replaced() -> None:
     np.testing.assert_array_equal(loaded.model.gravity.vector, [0, 1, -2, 0, 0, 0])
     np.testing.assert_array_equal(pl.load(URDF, loops={"gravity": [3, 0, 0]}).gravity, [3, 0, 0])
     for bad in ("down", [1, 2], [1, 2, np.nan], [[1, 2, 3]], 9.81, {"z": 1}):
-        with pytest.raises(pl.BadValue, match="gravity is"):
+        with pytest.raises(pl.BadValue, match=r"gravity (is|has)"):
             pl.load(URDF, gravity=bad)  # type: ignore[arg-type]
 
 

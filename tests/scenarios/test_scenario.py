@@ -20,7 +20,7 @@ from tools.schemas import TABLES, schema_of
 import pinloop as pl
 from pinloop.boundary.schema import keys_of
 from pinloop.cli import main as cli
-from pinloop.scenarios import PlannedRun
+from pinloop.scenarios.reading import PlannedRun
 from pinloop.scenarios.results import Output, tried_outputs
 
 from ..beam_files import beam

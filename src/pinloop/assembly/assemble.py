@@ -11,15 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..boundary.arguments import flat_numbers, public, require_kind, require_whole
-from ..boundary.marks import Array
+from ..boundary.marks import Array, Mask
 from ..errors import BadValue, InconsistentVelocity, LoopNotClosed, PinloopWarning
 from ..model.mechanism import Mechanism, require_robot
 from ..tolerances import CLOSED, COINCIDENT, CONSISTENT, CONTRADICTION, LEAST_SQUARES
 from ..units import length_scale
-from .rounding import describe_remedy
+from .rounding.exact import describe_remedy
 from .search import Problem, approach, is_at_limit, outside_limits, search, velocity_mask
 
 _RESTARTS = 40
@@ -292,9 +292,7 @@ def _gaps(problem: Problem, q: Array) -> str:
     return f"robot '{problem.robot.name}': " + "; ".join(texts)
 
 
-def _gap(
-    residual: Array, angular: NDArray[np.bool_], labels: Sequence[str], length: float
-) -> tuple[float, str]:
+def _gap(residual: Array, angular: Mask, labels: Sequence[str], length: float) -> tuple[float, str]:
     """Size of a gap without unit, and what it is in mm and degrees, along and about which axes."""
     residual = np.where(np.abs(residual) < COINCIDENT, 0.0, residual)
     shift, turn = (float(np.linalg.norm(residual[part])) for part in (~angular, angular))

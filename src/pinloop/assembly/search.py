@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import scipy
-from numpy.typing import NDArray
 
-from ..boundary.marks import Array
+from ..boundary.marks import Array, Indices, Mask
 from ..constraints.closure import Constraints
 from ..model.mechanism import Mechanism
 from ..tolerances import (
@@ -62,12 +61,12 @@ class Problem:
         return np.where(self.constraints.angular, 1.0, 1 / self.robot.length)
 
     @cached_property
-    def still(self) -> NDArray[np.bool_]:
+    def still(self) -> Mask:
         """Mask of the velocity coordinates of joints that are held."""
         return velocity_mask(self.robot, self.held)
 
     @cached_property
-    def ends(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Array, Array]:
+    def ends(self) -> tuple[Indices, Indices, Array, Array]:
         """Places in q and in v, lower and upper limits of the coordinates that have limits."""
         limited = limited_coordinates(self.robot) if self.limits else []
         i, j, low, high = zip(*limited, strict=True) if limited else ((), (), (), ())
@@ -101,7 +100,7 @@ class Problem:
         return rows
 
 
-def velocity_mask(robot: Mechanism, joints: tuple[str, ...]) -> NDArray[np.bool_]:
+def velocity_mask(robot: Mechanism, joints: tuple[str, ...]) -> Mask:
     """Mask of the velocity coordinates of the named joints."""
     mask = np.zeros(robot.nv, dtype=bool)
     for name in joints:
@@ -159,9 +158,7 @@ def approach(problem: Problem, q: Array, joints: tuple[str, ...], goal: Array) -
     return q
 
 
-def _nearer(
-    problem: Problem, q: Array, wanted: NDArray[np.bool_], miss: Array
-) -> tuple[Array, float]:
+def _nearer(problem: Problem, q: Array, wanted: Mask, miss: Array) -> tuple[Array, float]:
     """The step along the loops' motions that best makes up for what the wanted ones miss.
 
     And the part of the squared miss that it takes away at first order.
@@ -296,7 +293,7 @@ def is_outside(value: float, low: float, high: float) -> bool:
     return value < low - limit_slack(low) or value > high + limit_slack(high)
 
 
-def is_at_limit(value: Array, low: Array, high: Array) -> NDArray[np.bool_]:
+def is_at_limit(value: Array, low: Array, high: Array) -> Mask:
     """Whether coordinates are at a limit: the number itself, where the search stops them."""
     return np.asarray((value < low + AT_LIMIT) | (value > high - AT_LIMIT))
 
@@ -314,7 +311,7 @@ def outside_limits(
     ]
 
 
-def _leaving(problem: Problem, q: Array, step: Array) -> NDArray[np.bool_]:
+def _leaving(problem: Problem, q: Array, step: Array) -> Mask:
     """Mask of the coordinates at a limit that the step would push further out."""
     i, j, low, high = problem.ends
     mask = np.zeros(problem.robot.nv, dtype=bool)

@@ -180,7 +180,8 @@ def _misfit(function: Any, arguments: Iterable[Any], options: Mapping[str, Any])
         for label, item in values.items():
             if not _fits(item, kind):
                 what = f"{label} is {shown(item)} ({type(item).__name__})"
-                return f"{what}; {function.__name__.strip('_')} needs {_described(kind)}"
+                owner = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+                return f"{what}; {owner.strip('_')} needs {_described(kind)}"
             for mark in parted(kind)[1]:
                 if isinstance(mark, Per) and (problem := mark.problem(given["self"], item)):
                     return f"{label} {problem}"

@@ -99,15 +99,6 @@ def no_such_file(path: str | Path) -> str:
     return "no such file" + suggestion(Path(path).name, names, _ALIKE)
 
 
-def read_text(path: str | Path, kind: str = "file", largest: int = _LARGEST) -> str:
-    """Return the content of a file or pipe that is text in UTF-8; see `read_bytes`."""
-    raw = read_bytes(path, kind, largest)
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise LoadError(f"is not UTF-8 text (byte {error.start})", source=str(path)) from None
-
-
 @contextmanager
 def replace_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file to be written; it takes its place when all has been written.

@@ -145,8 +145,9 @@ class Per:
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-"""Arrays of numbers, of places, and of yes and no."""
+"""Arrays of numbers, of places, of whole numbers, and of yes and no."""
 Configuration = Annotated[Array, Per(lambda owner: owner.robot.nq)]
 """A number per configuration coordinate of the robot."""
 Velocity = Annotated[Array, Per(lambda owner: owner.robot.nv)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import stat
 import warnings
+from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path, PurePath
 from typing import Any
@@ -15,10 +16,10 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import lazy_loader
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import BadValue, LoadError, PinloopError, shown
 from .files import read_bytes
+from .marks import Array, Integers, Mask
 
 trimesh = lazy_loader.load("trimesh")
 
@@ -124,13 +125,30 @@ def _trimesh_parts(content: bytes, path: Path) -> list[Any]:
         return [part for part in scene.dump() if isinstance(part, trimesh.Trimesh)]
 
 
+def join_meshes(meshes: Iterable[tuple[Array, Integers]]) -> tuple[Array, Integers]:
+    """Several meshes as one: points, shape (n, 3), and triangles, shape (m, 3)."""
+    points, faces = zip(*meshes, strict=True)
+    starts = np.cumsum([0, *map(len, points[:-1])])
+    joined = [own + start for own, start in zip(faces, starts, strict=True)]
+    return np.vstack(points), np.vstack(joined).astype(np.int64)
+
+
+def outward_faces(hull: Any) -> Integers:
+    """Triangles of a ``scipy.spatial.ConvexHull``, anticlockwise from outside, shape (m, 3)."""
+    faces = np.asarray(hull.simplices, dtype=np.int64)
+    a, b, c = (hull.points[faces[:, corner]] for corner in range(3))
+    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), hull.equations[:, :3]) < 0
+    faces[inward] = faces[inward, ::-1]
+    return faces
+
+
 def mesh_unit(path: Path, part: Any) -> float:
     """Metres per unit of a mesh file: COLLADA says it, the other formats are taken for metres."""
     words = str(part.metadata.get("units", "meters")).split("*")
     return float(words[0]) if path.suffix.lower() == ".dae" and len(words) == 2 else 1.0
 
 
-def _first_of_equal(triangles: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _first_of_equal(triangles: Array) -> Mask:
     """Mark the triangles, shape (n, 3, 3), that are there for the first time, corner by corner."""
     rows = np.ascontiguousarray(triangles.reshape(-1, 9), dtype=float) + 0.0
     # Signs and exponents are the highest bits, which a product would lose if they were not folded.

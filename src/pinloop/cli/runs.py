@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import BadValue, SimulationFailed
-from ..scenarios import PlannedRun, load_scenario
+from ..scenarios.reading import PlannedRun, load_scenario
 from ..scenarios.results import (
     Output,
     as_document,

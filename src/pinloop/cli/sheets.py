@@ -21,7 +21,7 @@ from ..model.mechanism import Mechanism
 from ..model.reduction import CutAlternative, LoopReduction, Regularization
 from ..regularization.regularize import branch_signs
 from ..tables.number_format import SLIDING, joint_value, number, shown_coordinate, units_of
-from ..tables.report import Block, Cell, KeyValues, Notes, Report, Table
+from ..tables.report import Cell, KeyValues, Notes, Report, Table
 from ..tolerances import STILL
 
 _SIGNS = {1: "+", -1: "-", 0: "0 (singular)"}
@@ -97,14 +97,14 @@ def assembly_table(assembly: Assembled) -> Report:
     headings = ("<joint", "SI", "<unit", "shown", "<unit", "moved by", "<limits")
     rows = (_joint_row(assembly, joint) for joint in robot.joints)
     state = Cell("assembled", "title") if closed else Cell("NOT CLOSED", "bad")
-    facts: list[tuple[str, Cell]] = [
+    facts: list[tuple[str, str | Cell]] = [
         ("closure", Cell(f"residual {assembly.residual:.1e} m, rad", "good" if closed else "bad")),
-        ("moved", Cell(_moved_joints(assembly))),
+        ("moved", _moved_joints(assembly)),
     ]
     if closed and (robot.loops or robot.couplings):
-        facts.append(("branch", Cell(_branch(assembly.branch))))
-    blocks = (KeyValues("Closure", tuple(facts)), Table.of("Joints", headings, rows))
-    return Report(Cell(printable(f"{robot.name}: {state.text}"), state.mark), blocks)
+        facts.append(("branch", _branch(assembly.branch)))
+    blocks = (KeyValues.of("Closure", facts), Table.of("Joints", headings, rows))
+    return Report.of(Cell(printable(f"{robot.name}: {state.text}"), state.mark), blocks)
 
 
 def _joint_row(assembly: Assembled, joint: str) -> tuple[str | Cell, ...]:
@@ -142,7 +142,7 @@ def _branch(signs: dict[str, int] | None) -> str:
     """Signs of the branch in words."""
     if signs is None:
         return "undefined: the number of passive joints differs from the rank"
-    return ", ".join(f"{printable(name)} {_SIGNS[sign]}" for name, sign in signs.items())
+    return ", ".join(f"{name} {_SIGNS[sign]}" for name, sign in signs.items())
 
 
 # -- regularize -----------------------------------------------------------------------------------
@@ -174,21 +174,22 @@ def reduction_table(robot: Mechanism) -> Report:
     if report.held is not None:
         title += f", {report.rows} on this branch"
     mobility = f"at least {report.mobility}: {robot.nv} coordinates less the equations"
-    facts = [
-        ("kept", Cell(f"{everywhere.rows} of {report.full_rows}")),
-        ("mobility", Cell(mobility)),
+    facts: list[tuple[str, str | Cell]] = [
+        ("kept", f"{everywhere.rows} of {report.full_rows}"),
+        ("mobility", mobility),
     ]
     if report.couplings:
-        facts.append(("couplings", Cell(", ".join(map(printable, report.couplings)) + ": kept")))
+        facts.append(("couplings", f"{', '.join(report.couplings)}: kept"))
     if report.sampled_rows is not None:
         facts.append(("sampled", _sampled(report)))
     facts += [("undecided", Cell(printable(text), "caution")) for text in report.undecided]
-    blocks: list[Block] = [KeyValues("Constraint equations", tuple(facts))]
-    if report.loops:
-        blocks += [_loops(report), Notes("Why", tuple(_why(loop) for loop in everywhere.loops))]
-    if any(loop.alternatives for loop in report.loops):
-        blocks.append(_cuts(report))
-    return Report(Cell(printable(title), "title"), tuple(blocks))
+    blocks = (
+        KeyValues.of("Constraint equations", facts),
+        _loops(report),
+        Notes.of("Why", map(_why, everywhere.loops)),
+        _cuts(report),
+    )
+    return Report.of(title, blocks)
 
 
 def _sampled(report: Regularization) -> Cell:
@@ -212,7 +213,7 @@ def _loops(report: Regularization) -> Table:
 def _why(loop: LoopReduction) -> str:
     """Why rows of a loop can go: what its bodies could do without the cut joint."""
     dropped = loop.full_rows - loop.rows
-    could = f"{printable(loop.loop)}: its chains allow {loop.algebra_a} (to A) and {loop.algebra_b}"
+    could = f"{loop.loop}: its chains allow {loop.algebra_a} (to A) and {loop.algebra_b}"
     how = "freely" if loop.twists == "free" else f"only by {loop.twists}"
     could += f" (to B), so without it its bodies can move relative to each other {how}"
     if not dropped:

@@ -44,7 +44,6 @@ from .options import (
     warn,
 )
 from .words import (
-    BANDS,
     check_limits,
     gravity_vector,
     joint_values,
@@ -66,6 +65,11 @@ class Band(StrEnum):
     LOW = "low"
     NOMINAL = "nominal"
     HIGH = "high"
+
+    @property
+    def place(self) -> float:
+        """From -1 at the low end to 1 at the high end."""
+        return {"low": -1.0, "nominal": 0.0, "high": 1.0}[self]
 
 
 Pose = Annotated[
@@ -173,7 +177,7 @@ def stop(
     machine = robot.load(gravity=None if gravity is None else gravity_vector(gravity))
     chosen, facts = brakes_for(machine, robot.file, brakes)
     if band is not None:
-        chosen = chosen.at_band(BANDS[band])
+        chosen = chosen.at_band(band.place)
     chosen = with_faults(chosen, fault or ())
     state, more = _state(machine, q or (), speed or (), trajectory, at)
     result = compute_stop(

@@ -16,11 +16,18 @@ from ..safety.brakes.brakes import Brakes
 from ..safety.standards.comparison import compare as compare_stops
 from ..safety.standards.fit import FITTABLE, fitted
 from ..safety.standards.published import StoppingTable
-from ..safety.studies import Study, WorstCase, worst_case
-from ..safety.studies import study as run_study
+from ..safety.studies.cases import WorstCase
 from ..safety.studies.results import Results, results_of
+from ..safety.studies.study import Study
+from ..safety.studies.study import study as run_study
 from ..safety.studies.studyfile import PlannedStudy, read_study
-from ..safety.studies.summary import as_document, summary_table, worst_document, worst_table
+from ..safety.studies.summary import (
+    as_document,
+    summary_table,
+    worst_case,
+    worst_document,
+    worst_table,
+)
 from . import Exit
 from .options import (
     MANY,

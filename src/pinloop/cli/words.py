@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from ..safety.brakes.brakes import Brakes
 
 
-BANDS = {"low": -1.0, "nominal": 0.0, "high": 1.0}
-"""Where in their bands the torques of brakes are."""
-
-
 def _number(word: str, units: Mapping[str, float], before: str, example: str) -> float:
     """A number with one of some units, in the first of them."""
     value = in_units(word, units)

@@ -96,13 +96,8 @@ def general_rank(
 ) -> int:
     """Number of rows that are independent in general, though they may not be where one looks.
 
-    Args:
-        robot: the mechanism.
-        q: an assembled configuration, which may be singular, shape (nq,).
-        J: the rows there, shape (rows, nv).
-        scale: factor of each row that takes its unit away, shape (rows,).
-        mass: mass matrix at a configuration.
-        jacobian: the rows at another configuration.
+    ``scale`` takes the unit of each of the rows ``J`` at the assembled configuration ``q`` away;
+    ``mass`` and ``jacobian`` give the mass matrix and the rows at another one.
     """
     rank = Saddle(mass(q), J, scale).rank
     if rank == len(J):

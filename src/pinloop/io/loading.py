@@ -13,12 +13,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..assembly.rounding import with_exact_geometry, written_tolerance
-from ..boundary.arguments import public
+from ..assembly.rounding.exact import with_exact_geometry, written_tolerance
+from ..boundary.arguments import flat_numbers, public
 from ..boundary.files import read_bytes
 from ..boundary.marks import Name, Range, Short, existing
 from ..boundary.schema import read_data
@@ -114,7 +113,7 @@ def load(
     if floating_base:
         description = _floating(description)
     if gravity is not None:
-        description = replace(description, gravity=_vector(gravity))
+        description = replace(description, gravity=flat_numbers(gravity, "gravity", 3))
     robot = build(description, kinematics_only=kinematics_only)
     return with_exact_geometry(robot, _tolerance(tolerance, [source, *own]))
 
@@ -346,16 +345,6 @@ def _floating(description: Description) -> Description:
     name = "root_joint" if "root_joint" not in names else "floating_base"
     joint = free_root(name, description.base)
     return replace(description, base=None, joints=(joint, *description.joints))
-
-
-def _vector(gravity: ArrayLike) -> NDArray[np.float64]:
-    try:
-        vector = np.asarray(gravity, dtype=float)
-    except (TypeError, ValueError):
-        raise BadValue(f"gravity is {gravity!r}, which is not a vector") from None
-    if vector.shape != (3,) or not np.all(np.isfinite(vector)):
-        raise BadValue(f"gravity is {gravity!r}; it must be 3 finite numbers [m/s^2]")
-    return vector
 
 
 # -- a robot's file as a value ---------------------------------------------------------------------

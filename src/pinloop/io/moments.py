@@ -1,28 +1,20 @@
 """Mass, centre and inertia of homogeneous solids, and of bodies put together from them.
 
-Closed formulas for primitives, sums over triangles for meshes. Knows no file format; only the mesh
-reader needs `trimesh`.
+Closed formulas for primitives, sums over triangles for meshes. Knows no file format.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import lazy_loader
 import numpy as np
 import pinocchio as pin
-import scipy
-from numpy.typing import NDArray
 
-from ..boundary.marks import Array
-from ..boundary.meshes import read_mesh_parts
+from ..boundary.marks import Array, Integers
 from ..model.description import Body, Shape
 from ..tolerances import COMPLEX_STEP, LAST_BITS
-
-trimesh = lazy_loader.load("trimesh")
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +127,7 @@ def _solid(kind: str, size: Any) -> tuple[Any, Any]:
     return rod + caps, moments + caps * np.array([side, side, 0.4 * r**2])
 
 
-def mesh_moments(vertices: Array, faces: NDArray[np.int64], method: str) -> Moments:
+def mesh_moments(vertices: Array, faces: Integers, method: str) -> Moments:
     """Moments of what triangles enclose, at density 1 (per area for "shell"), as MuJoCo has them.
 
     Every triangle spans a pyramid with an origin: the centre of the surface, to find the centre of
@@ -176,30 +168,13 @@ def mesh_moments(vertices: Array, faces: NDArray[np.int64], method: str) -> Mome
     return Moments(float(weights(sums).sum()), com, np.trace(square) * np.eye(3) - square)
 
 
-def enclosed_volume(vertices: Array, faces: NDArray[np.int64]) -> float:
+def enclosed_volume(vertices: Array, faces: Integers) -> float:
     """Volume that a closed surface encloses; negative if it is inside out (divergence theorem)."""
     return float(np.linalg.det(vertices[faces] - vertices.mean(axis=0)).sum() / 6)
 
 
-def count_misoriented(faces: NDArray[np.int64]) -> int:
+def count_misoriented(faces: Integers) -> int:
     """How many edges of a surface two triangles walk in the same direction."""
     degenerate = (faces == np.roll(faces, 1, axis=1)).any(axis=1)
     edges = faces[~degenerate][:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
     return len(edges) - len(np.unique(edges, axis=0))
-
-
-def convex_hull(vertices: Array) -> tuple[Array, NDArray[np.int64]]:
-    """Vertices and outward triangles of the convex hull of points; QhullError if it is flat."""
-    hull = scipy.spatial.ConvexHull(vertices)
-    faces = np.asarray(hull.simplices, dtype=np.int64)
-    a, b, c = (vertices[faces[:, corner]] for corner in range(3))
-    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), hull.equations[:, :3]) < 0
-    faces[inward] = faces[inward, ::-1]
-    return vertices, faces
-
-
-def read_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
-    """Vertices and faces of a mesh file, as they are in it."""
-    parts = read_mesh_parts(path, exactly=True)
-    mesh = parts[0] if len(parts) == 1 else trimesh.util.concatenate(parts)
-    return np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces, dtype=np.int64)

@@ -1,8 +1,9 @@
 """Which elements and attributes a format has: whatever else a file says is reported, never lost.
 
-One mechanism for all XML formats. A vocabulary is a table with one line per element::
+One mechanism for all XML formats. A vocabulary is a table, in a file of its own in `vocabularies`,
+with one line per element::
 
-    "link1": "link xyz rpy | origin"
+    link1: link xyz rpy | origin
 
 its attributes and, after the bar, its children. ``parent/child`` describes a child there only,
 ``drake:*`` stands for all names that begin so, and ``*`` for all. An element without a line of its
@@ -12,8 +13,11 @@ fields of `Entry` instead.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
+from string import Template
 
 from ..boundary.xml import Element, Remarks
 from ..errors import listed, suggestion
@@ -83,175 +87,16 @@ def _is_known(name: str, words: tuple[str, ...]) -> bool:
     return name in words or "*" in words or (":" in name and prefix in words)
 
 
-_POSE = "xyz rpy quat_xyzw"
-_PAIR = "name type pitch length defined_in"
-_SHAPES = "box sphere cylinder capsule ellipsoid mesh plane cdf"
-_URDF_PASSED = "material sensor camera version verbose self_filter laser_retro"
+def _read_vocabulary(name: str) -> Vocabulary:
+    """The table in a file of `vocabularies`: lines go on where they are indented.
 
-URDF: Vocabulary = {
-    "robot": (
-        "name version | link joint frame fixed_frame loop_joint loop coupling constraint "
-        "loop_constraint joint_constraint constraints gazebo transmission ros2_control group "
-        "kinematics static spec drake:collision_filter_group drake:ball_constraint "
-        f"drake:weld_constraint self_collision_checking mujoco {_URDF_PASSED}"
-    ),
-    "link": (
-        "name type drake_ignore | origin inertial visual collision contact self_collide drake:* "
-        f"collision_checking self_collision_checking {_URDF_PASSED}"
-    ),
-    "inertial": "| mass inertia origin",
-    "mass": "value",
-    "inertia": "ixx ixy ixz iyx iyy iyz izx izy izz",
-    "visual": f"name | geometry origin material drake:* {_URDF_PASSED}",
-    "collision": (
-        "name group concave "
-        f"| geometry origin material surface drake:* drake_compliance {_URDF_PASSED}"
-    ),
-    "geometry": f"name | {_SHAPES} drake:*",
-    "box": "size",
-    "sphere": "radius",
-    "cylinder": "radius length",
-    "capsule": "radius length",
-    "ellipsoid": "radii",
-    "mesh": "filename scale | drake:*",
-    "joint": (
-        f"{_PAIR} independent coordinates dont_collapse "
-        "| parameter parent child origin axis axis2 limit dynamics "
-        f"joint_properties mimic safety_controller calibration drake:* {_URDF_PASSED}"
-    ),
-    "joint/parent": "link",
-    "joint/child": f"link {_POSE}",
-    "parameter": "name value",
-    "axis": "xyz",
-    "axis2": "xyz",
-    "limit": "lower upper velocity effort acceleration jerk deceleration drake:*",
-    "dynamics": "damping friction armature",
-    "joint_properties": "damping friction",
-    "mimic": "joint multiplier offset",
-    "origin": _POSE,
-    "frame": f"name link {_POSE}",
-    "fixed_frame": "name | parent origin",
-    "fixed_frame/parent": "link",
-    "loop_joint": (
-        f"{_PAIR} | parameter link1 link2 parent child parent_origin child_origin axis axis2"
-    ),
-    "loop_joint/axis": "xyz frame",
-    "loop_joint/parent": "link",
-    "loop_joint/child": "link",
-    "link1": f"link {_POSE} | origin",
-    "link2": f"link {_POSE} | origin",
-    "loop": f"{_PAIR} | parameter predecessor successor axis axis2",
-    "coupling": "name type | predecessor successor ratio",
-    "predecessor": "link | origin",
-    "successor": "link | origin",
-    "ratio": "value",
-    "constraint": (
-        f"{_PAIR} | parameter predecessor successor axis axis2 parent child parent_origin "
-        "child_origin parent_axis child_axis origin ratio"
-    ),
-    "loop_constraint": f"{_PAIR} | parameter parent child parent_origin child_origin axis axis2",
-    "loop_constraint/parent": "link",
-    "loop_constraint/child": "link",
-    "joint_constraint": "name | parent child gear_ratio",
-    "joint_constraint/parent": "link",
-    "joint_constraint/child": "link",
-    "gear_ratio": "value",
-    "constraint/parent": f"link {_POSE} | origin",
-    "constraint/child": f"link {_POSE} | origin",
-    "parent_origin": _POSE,
-    "child_origin": _POSE,
-    "parent_axis": "xyz",
-    "child_axis": "xyz",
-    "constraints": "nominal_config | pin equality",
-    "pin": "name body1 body2 anchor",
-    "equality": "name body1 body2 anchor | axis",
-}
+    ``$pose`` stands for the words after ``pose =``.
+    """
+    text = (Path(__file__).parent / "vocabularies" / f"{name}.txt").read_text(encoding="utf-8")
+    lines = [line for line in re.sub(r"\n +", " ", text).splitlines() if not line.startswith("#")]
+    words = dict(line.split(" = ") for line in lines if " = " in line)
+    entries = (line.split(": ", 1) for line in lines if ": " in line)
+    return {element: Template(entry).substitute(words) for element, entry in entries}
 
-_SDF_LIMITS = "| xyz limit dynamics mimic use_parent_model_frame initial_position"
 
-SDF: Vocabulary = {
-    "sdf": "version | model world include light actor drake:*",
-    "world": (
-        "name | model include joint frame gravity physics scene light sensor gui plugin actor "
-        "atmosphere magnetic_field audio spherical_coordinates wind road population state "
-        "drake:ball_constraint drake:weld_constraint"
-    ),
-    "model": (
-        "name canonical_link placement_frame | link joint frame model include pose static "
-        "self_collide plugin allow_auto_disable enable_wind gripper drake:collision_filter_group "
-        "drake:ball_constraint drake:weld_constraint"
-    ),
-    "include": "placement_frame merge | uri name pose static placement_frame plugin",
-    "frame": "name attached_to | pose",
-    "pose": "relative_to frame rotation_format degrees",
-    "link": (
-        "name | pose inertial visual collision gravity kinematic velocity_decay self_collide "
-        "enable_wind must_be_base_link sensor projector audio_sink audio_source battery light "
-        "particle_emitter plugin contact drake:*"
-    ),
-    "inertial": "auto | pose mass inertia density frame auto_inertia_params",
-    "inertia": "| ixx iyy izz ixy ixz iyz",
-    "visual": (
-        "name | pose geometry material transparency cast_shadows laser_retro meta "
-        "visibility_flags plugin drake:*"
-    ),
-    "collision": (
-        "name concave "
-        "| pose geometry surface material max_contacts laser_retro density auto_inertia_params "
-        "drake:*"
-    ),
-    "joint": (
-        "name type | parent child pose axis axis2 physics sensor gearbox_ratio plugin "
-        "gearbox_reference_body thread_pitch screw_thread_pitch drake:*"
-    ),
-    "axis": _SDF_LIMITS,
-    "axis2": _SDF_LIMITS,
-    "xyz": "expressed_in",
-    "limit": "| lower upper effort velocity stiffness dissipation drake:*",
-    "dynamics": "| damping friction spring_reference spring_stiffness",
-    "mimic": "joint axis | multiplier offset reference",
-}
-
-_MJCF_POSE = "pos quat axisangle euler xyaxes zaxis"
-_MJCF_MEMBERS = (
-    "geom joint freejoint inertial camera light site body frame attach replicate composite flexcomp"
-)
-_MJCF_SOLVER = "name class active solref solimp"
-
-MJCF: Vocabulary = {
-    "mujoco": (
-        "model | compiler option size visual statistic default custom asset worldbody contact "
-        "equality tendon actuator sensor keyframe deformable include"
-    ),
-    "default": "class | *",
-    "worldbody": f"name | {_MJCF_MEMBERS}",
-    "body": (
-        f"name childclass mocap gravcomp sleep simple fuse user {_MJCF_POSE} | {_MJCF_MEMBERS}"
-    ),
-    "frame": (f"name childclass scale scaling massscale {_MJCF_POSE} | {_MJCF_MEMBERS}"),
-    "inertial": f"mass diaginertia fullinertia {_MJCF_POSE}",
-    "joint": (
-        "name class type group pos axis range limited ref armature damping frictionloss "
-        "stiffness springref springdamper springyield margin user actuatorfrcrange "
-        "actuatorfrclimited actuatorgravcomp solreflimit solimplimit solreffriction solimpfriction"
-    ),
-    "freejoint": "name group align",
-    "asset": "| mesh material texture hfield skin model",
-    "geom": (
-        "name class type group size fromto mesh hfield material rgba mass density shellinertia "
-        "contype conaffinity condim priority friction solmix solref solimp margin gap user "
-        f"fitscale fluidshape fluidcoef surfacevel adhesion castshadow {_MJCF_POSE} | plugin"
-    ),
-    "site": f"name class type group size fromto mesh material rgba user {_MJCF_POSE}",
-    "default/equality": _MJCF_SOLVER,
-    "equality": "| connect weld joint tendon flex flexvert flexstrain distance",
-    "connect": f"{_MJCF_SOLVER} body1 body2 anchor site1 site2",
-    "weld": f"{_MJCF_SOLVER} body1 body2 anchor relpose torquescale site1 site2",
-    "equality/joint": f"{_MJCF_SOLVER} joint1 joint2 polycoef",
-    "compiler": (
-        "angle eulerseq autolimits meshdir texturedir assetdir strippath coordinate settotalmass "
-        "inertiafromgeom inertiagrouprange boundmass boundinertia balanceinertia discardvisual "
-        "usethread fusestatic exactmeshinertia alignfree saveinertial fitaabb convexhull "
-        "| lengthrange"
-    ),
-}
+URDF, SDF, MJCF = map(_read_vocabulary, ("urdf", "sdf", "mjcf"))

@@ -48,9 +48,7 @@ def triangular_vector() -> Any:
 def block_matrix(shape: tuple[int, int], blocks: Iterable[tuple[int, int, Array]]) -> Any:
     """The sum of dense blocks: a dense array if it is small, else a sparse one.
 
-    Args:
-        shape: number of rows and columns.
-        blocks: row and column of the first entry of each block, and the block.
+    ``blocks``: row and column of the first entry of each block, and the block.
     """
     if shape[1] <= _SMALL:
         matrix = np.zeros(shape)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..boundary.arguments import flat_numbers, public, require_kind
-from ..boundary.marks import Array
+from ..boundary.marks import Array, Mask
 from ..boundary.values import forward, stored_fields
 from ..errors import BadValue, SingularMass, UnknownName
 from ..tolerances import ROTATION, SAME_PLACE
@@ -184,7 +184,7 @@ class Mechanism:
         return clusters(joints | {coupling.name: coupling.joints for coupling in self.couplings})
 
     @cached_property
-    def is_translation(self) -> NDArray[np.bool_]:
+    def is_translation(self) -> Mask:
         """Per velocity coordinate, whether it is a linear one [m/s], shape (nv,)."""
         mask = linear_coordinates(self.model)
         mask.setflags(write=False)
@@ -387,7 +387,7 @@ class Mechanism:
         Raises:
             LoopNotClosed: that does not close them.
         """
-        robot: Mechanism = forward("assembly.rounding", "fitted", self, tolerance)
+        robot: Mechanism = forward("assembly.rounding.exact", "fitted", self, tolerance)
         return robot
 
     def save(self, path: str | Path) -> Path:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..boundary.arguments import flat_numbers
-from ..boundary.marks import Array
+from ..boundary.marks import Array, Mask
 from ..errors import BadValue
 from ..linalg.saddle import from_upper
 from ..tolerances import MOTION_SHARE, PURE_TRANSLATION, SINGULAR_MASS
@@ -346,7 +346,7 @@ def joint_coordinates(model: pin.Model, joint: str) -> JointCoordinates:
     )
 
 
-def linear_coordinates(model: pin.Model) -> NDArray[np.bool_]:
+def linear_coordinates(model: pin.Model) -> Mask:
     """Per velocity coordinate, whether it is a linear one [m/s], shape (nv,)."""
     neutral, linear = pin.neutral(model), np.zeros(model.nv, dtype=bool)
     for joint in list(model.joints)[1:]:

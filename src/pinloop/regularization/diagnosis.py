@@ -13,7 +13,8 @@ import pinocchio as pin
 
 from ..assembly.assemble import assemble
 from ..assembly.continuation import moved_away
-from ..assembly.rounding import describe_remedy, describe_rigid, rigid_loops
+from ..assembly.rounding.exact import describe_remedy, describe_rigid
+from ..assembly.rounding.fitting import rigid_loops
 from ..assembly.search import (
     Problem,
     jacobian_rank,
@@ -26,10 +27,10 @@ from ..assembly.search import (
 from ..boundary.arguments import public, require_whole
 from ..boundary.marks import Array
 from ..constraints.closure import Constraints
-from ..errors import LoopNotClosed, printable
+from ..errors import LoopNotClosed
 from ..model.description import Rounding
 from ..model.mechanism import Mechanism, require_robot
-from ..tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
+from ..tables.report import Cell, KeyValues, Notes, Report, Table
 from ..tolerances import MOTION_SHARE, PLACEHOLDER_MASS, Regularity
 from .regularize import count_rows
 
@@ -128,21 +129,23 @@ class Diagnosis:
 
     def report(self) -> Report:
         """The diagnosis for reading: print it, give it to rich, or let a notebook show it."""
-        blocks: list[Block] = [KeyValues("Mechanism", self._entries())]
-        if self.loops:
-            blocks.append(Table("Loop joints", _LOOP_COLUMNS, tuple(map(_loop_row, self.loops))))
-        if self.warnings:
-            notes = tuple(map(printable, self.warnings))
-            blocks.append(Notes("Warnings", notes, "caution"))
-        return Report(Cell(printable(f"robot '{self.name}'"), "title"), tuple(blocks))
+        blocks = (
+            KeyValues.of("Mechanism", self._entries()),
+            Table.of("Loop joints", _LOOP_HEADINGS, map(_loop_row, self.loops)),
+            Notes.of("Warnings", self.warnings, "caution"),
+        )
+        return Report.of(f"robot '{self.name}'", blocks)
 
-    def _entries(self) -> tuple[tuple[str, Cell], ...]:
+    def _entries(self) -> list[tuple[str, str | Cell]]:
         """The robot as a whole, line by line."""
         ranks = sorted(set(self.ranks))
         spread = f" (from {ranks[0]} to {ranks[-1]} over samples)" if len(ranks) > 1 else ""
         residual = f"residual {self.closure_error:.1e} m, rad"
         guessed = "" if self.motors_named else "; no motor is named"
-        entries = [
+        closure = Cell(f"closed, {residual}", "good")
+        if not self.assembled:
+            closure = Cell(f"NOT CLOSED, {residual}", "bad")
+        entries: list[tuple[str, str | Cell]] = [
             ("bodies", f"{self.bodies}, {self.mass:.4g} kg moving"),
             ("tree joints", f"{self.joints} moving, nq = {self.nq}, nv = {self.nv}"),
             ("actuated", f"{len(self.actuated)}  {_listed(self.actuated)}{guessed}"),
@@ -151,14 +154,9 @@ class Diagnosis:
             ("rank", f"{self.rank}{spread}"),
             ("redundant equations", self.redundancy_in_words()),
             ("mobility", self._mobility()),
-            ("closure", f"closed, {residual}" if self.assembled else f"NOT CLOSED, {residual}"),
+            ("closure", closure),
         ]
-        if self.rounding is not None:
-            entries.append(("rounded", str(self.rounding)))
-        marks: dict[str, Mark] = {"closure": "good" if self.assembled else "bad"}
-        return tuple(
-            (label, Cell(printable(text), marks.get(label, ""))) for label, text in entries
-        )
+        return entries + ([("rounded", str(self.rounding))] if self.rounding is not None else [])
 
     def _mobility(self) -> str:
         """Degrees of freedom in general, and where they are others."""
@@ -187,26 +185,15 @@ class Diagnosis:
         return f"{text} (removed by sampling)" if self.sampled_rows else text
 
 
-_LOOP_COLUMNS = (
-    Column("loop joint", right=False),
-    Column("pair", right=False),
-    Column("equations"),
-    Column("open at neutral", "m, rad"),
-    Column("between", right=False),
-    Column("through", right=False),
+_LOOP_HEADINGS = (
+    *("<loop joint", "<pair", "equations", "open at neutral [m, rad]"),
+    *("<between", "<through"),
 )
 
 
-def _loop_row(loop: LoopSummary) -> tuple[Cell, ...]:
-    texts = (
-        loop.name,
-        loop.pair,
-        str(loop.rows),
-        f"{loop.neutral_error:.1e}",
-        " - ".join(loop.bodies),
-        _listed(loop.joints),
-    )
-    return tuple(Cell(printable(text)) for text in texts)
+def _loop_row(loop: LoopSummary) -> tuple[str, ...]:
+    error, bodies = f"{loop.neutral_error:.1e}", " - ".join(loop.bodies)
+    return loop.name, loop.pair, str(loop.rows), error, bodies, _listed(loop.joints)
 
 
 def _listed(names: tuple[str, ...], most: int = 8) -> str:

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..assembly.assemble import assemble
 from ..boundary.arguments import public
-from ..boundary.marks import Array
+from ..boundary.marks import Array, Mask
 from ..constraints.closure import Constraints
 from ..errors import BadValue, UnknownName
 from ..model.graph import Cluster, with_cuts
@@ -161,14 +161,15 @@ def _best_cuts(robot: Mechanism, fixed: list[str]) -> Mechanism:
         now = (robot.nv - total - reference.couplings, -total)
         exchanges: dict[str, str] = {}
         for cluster in reference.clusters:
-            best = now
-            exchange: dict[str, str] = {}
-            for loop in cluster.names:
-                for alternative in alternatives[loop]:
-                    gain = (alternative.mobility, -alternative.total_rows)
-                    if gain > best and loop not in fixed:
-                        best, exchange = gain, {loop: alternative.joint}
-            exchanges |= exchange
+            gains = [
+                ((other.mobility, -other.total_rows), loop, other.joint)
+                for loop in cluster.names
+                for other in alternatives[loop]
+                if loop not in fixed
+            ]
+            gain, loop, joint = max(gains, key=lambda exchange: exchange[0], default=(now, "", ""))
+            if gain > now:
+                exchanges[loop] = joint
         if not exchanges:
             break
         robot = _cut_at(robot, [exchanges.get(name, name) for name in reference.cuts])
@@ -284,7 +285,7 @@ def branch_signs(robot: Mechanism, q: ArrayLike) -> dict[str, int] | None:
     return signs
 
 
-def _pattern(robot: Mechanism, rows: Constraints) -> NDArray[np.bool_]:
+def _pattern(robot: Mechanism, rows: Constraints) -> Mask:
     """Which coordinates each row can depend on at all, whatever the configuration."""
     pattern = np.zeros((len(rows), robot.nv), dtype=bool)
     chains = {loop.name: (*loop.loop.chain_a, *loop.loop.chain_b) for loop in robot.loops}

@@ -16,12 +16,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..assembly.continuation import moved_away
 from ..assembly.search import Problem, numerical_rank, singular_values, velocity_mask
 from ..boundary.arguments import public
-from ..boundary.marks import Array
+from ..boundary.marks import Array, Indices
 from ..constraints.closure import Constraints
 from ..errors import BadValue
 from ..model.mechanism import Mechanism, require_robot
@@ -42,7 +41,7 @@ class _Block:
 
     names: tuple[str, ...]
     rows: Places
-    columns: NDArray[np.intp]
+    columns: Indices
 
 
 class RowChooser:

@@ -135,18 +135,18 @@ def run_table(run: Trajectory, failure: str = "") -> Report:
     """A run as a report."""
     short = bool(failure) or run.message.startswith("interrupted")
     title = f"{run.robot.name}: {_ended(run, failure)} at {run.t[-1]:.6g} s"
-    blocks: list[Block] = [_facts(run), _states(run)]
-    if run.events:
-        blocks.append(_events(run))
     jumps = [change for change in run.transitions if _adds_rows(change)]
-    blocks += [_impulses(run.robot, change) for change in jumps[:_MOST]]
-    if max(len(run.events), len(run.transitions)) > _MOST:
-        blocks.append(Notes("More", (f"Only the first {_MOST} events are shown; --json has all.",)))
-    if run.warnings:
-        blocks.append(Notes("Warnings", tuple(map(printable, run.warnings)), "caution"))
-    if failure:
-        blocks.append(Notes("Why", (printable(failure),), "bad"))
-    return Report(Cell(printable(title), "bad" if short else "title"), tuple(blocks))
+    cut = max(len(run.events), len(run.transitions)) > _MOST
+    blocks: list[Block] = [
+        _facts(run),
+        _states(run),
+        _events(run),
+        *(_impulses(run.robot, change) for change in jumps[:_MOST]),
+        Notes.of("More", [f"Only the first {_MOST} events are shown; --json has all."] * cut),
+        Notes.of("Warnings", run.warnings, "caution"),
+        Notes.of("Why", [failure] if failure else [], "bad"),
+    ]
+    return Report.of(Cell(printable(title), "bad" if short else "title"), blocks)
 
 
 def _ended(run: Trajectory, failure: str) -> str:
@@ -161,9 +161,9 @@ def _ended(run: Trajectory, failure: str) -> str:
 def _facts(run: Trajectory) -> KeyValues:
     steps = int(np.count_nonzero(np.diff(run.t) > 0))
     counts = f"{steps}, {run.rejected} rejected; {run.evaluations} acceleration evaluations"
-    entries = [
-        ("time", Cell(f"{run.t[0]:g} to {run.t[-1]:.6g} s")),
-        ("steps", Cell(counts)),
+    entries: list[tuple[str, str | Cell]] = [
+        ("time", f"{run.t[0]:g} to {run.t[-1]:.6g} s"),
+        ("steps", counts),
     ]
     if run.robot.loops or run.robot.couplings:
         largest = float(run.closure().max())
@@ -173,8 +173,8 @@ def _facts(run: Trajectory) -> KeyValues:
     if energy is not None:
         text = f"balance error at most {np.abs(energy.error).max():.1e} J"
         text += f"; kinetic energy at most {energy.kinetic.max():.4g} J"
-        entries.append(("energy", Cell(text)))
-    return KeyValues("Run", tuple(entries))
+        entries.append(("energy", text))
+    return KeyValues.of("Run", entries)
 
 
 def _states(run: Trajectory) -> Table:

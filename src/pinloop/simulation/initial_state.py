@@ -245,12 +245,7 @@ def obstacle(
 ) -> Obstacle | None:
     """Why no acceleration meets the rows at a state that obeys them; None if there is one.
 
-    Args:
-        equations: equations of motion.
-        t: time [s].
-        q: configuration, shape (nq,).
-        v: velocity, shape (nv,).
-        before: velocity before a jump to ``v``, which may be what rounding has left of it.
+    ``before``: velocity before a jump to ``v``, which may be what rounding has left of it.
     """
     J, _, gamma = equations.terms(t, q, v)
     if len(J) == 0:
@@ -284,11 +279,7 @@ def obstacle(
 def _allowed_velocities(equations: EquationsOfMotion, J: Array, M: Array, lost: int) -> Array:
     """Velocities that rows allow to first order, orthonormal in the kinetic metric, (nv, d).
 
-    Args:
-        equations: equations of motion.
-        J: the rows, of which some depend on others.
-        M: mass matrix.
-        lost: number of these.
+    So many of the rows depend on others as are ``lost``.
     """
     robot = equations.robot
     unit = np.where(robot.is_translation, robot.length, 1.0)[:, None]

@@ -52,7 +52,7 @@ _FARTHEST = 40
 """Places within which a branch gets as regular again as where it is looked at from."""
 _FORESEEN = 5
 """Nodes from which the next one is foreseen."""
-_SPACINGS = (0.1, 0.05, 0.025, 0.0125)
+_SPACINGS = (0.1, 0.05, 0.025, 0.0125, 0.00625, 0.003125)
 """Distances of nodes, of which the first is taken that is good enough: rad, robot lengths."""
 _STRAY = 0.3
 """Part of that distance by which a node may be off; farther off it is on another branch."""
@@ -109,14 +109,7 @@ class _Point(NamedTuple):
 class Passage:
     """A branch through a singular pose, and the motion on it.
 
-    Args:
-        equations: equations of motion.
-        t: time of a state of the branch [s].
-        q: its configuration, closed and regular, shape (nq,).
-        v: its velocity, shape (nv,).
-
-    Raises:
-        NoBranch: the pose is not regular, or the branch is not smooth.
+    It is the branch of a state that is closed and regular; `NoBranch` if that is not smooth.
     """
 
     def __init__(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> None:
@@ -178,11 +171,7 @@ class Passage:
     ) -> tuple[Array, Array]:
         """The state of the branch that has the coordinates of this one.
 
-        Args:
-            t: time [s].
-            q: configuration, shape (nq,).
-            v: velocity, shape (nv,).
-            held: velocity coordinates that keep theirs; none by default.
+        ``held``: velocity coordinates that keep theirs.
         """
         here = self._point(t, q, v)
         J, b, residual = self._equations.closure(t, here.q)
@@ -265,16 +254,11 @@ class Passage:
     def _continued(
         self, t: float, y: Array, place: int, known: list[tuple[int, _Node]], first: Array
     ) -> _Node | None:
-        """The node at a place of a line, foreseen from those before it on its side.
+        """The node at a place of a line, with its time and coordinates, foreseen from others.
 
-        No others, which may be known or not: the same state gives the same bits.
-
-        Args:
-            t: its time [s].
-            y: its coordinates, shape (d,).
-            place: the place.
-            known: nodes on the same side.
-            first: what is foreseen where there are fewer than two, shape (n,).
+        These are ``known`` before it on the same side, and no others, which may be known or not:
+        the same state gives the same bits. Where there are fewer than two, ``first`` is foreseen,
+        shape (n,).
         """
         known = sorted(known, key=lambda item: abs(item[0] - place))[:_FORESEEN]
         if len(known) > 1:
@@ -296,11 +280,7 @@ class Passage:
     def _on_line(self, t: float, psi: Array, rate: Array, speed: float) -> _Nodes:
         """Nodes on the line along which a state moves, half a place before it and behind.
 
-        Args:
-            t: its time [s].
-            psi: its configuration, see `_Node`.
-            rate: the rate of that, shape (n,).
-            speed: rate of the length along the line [1/s].
+        ``speed``: rate of the length along the line [1/s].
         """
         line: dict[int, _Node | None] = {}
         pace = 1 / speed if speed > 0.0 else 0.0
@@ -387,16 +367,9 @@ class Passage:
 
 
 def open_passage(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Passage:
-    """The branch of a state; in a singular pose its velocity says which one that is.
+    """The branch of a closed state; in a singular pose its velocity says which one that is.
 
-    Args:
-        equations: equations of motion.
-        t: time [s].
-        q: configuration, closed, shape (nq,).
-        v: velocity that the branch allows, shape (nv,).
-
-    Raises:
-        NoBranch: there is no smooth branch, or several go on with this velocity.
+    `NoBranch` if there is no smooth branch, or several go on with this velocity.
     """
     try:
         return Passage(equations, t, q, v)

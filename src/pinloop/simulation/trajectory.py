@@ -395,15 +395,7 @@ def _inside(run: Trajectory, mode: int, t: float) -> tuple[Array, Array, Array]:
 def columns(
     robot: Mechanism, t: Array, q: Array, v: Array, mode: NDArray[np.int64]
 ) -> dict[str, Array]:
-    """Time, coordinates, velocities and number of the mode as named columns with units.
-
-    Args:
-        robot: the robot.
-        t: times [s], shape (k,).
-        q: configurations, shape (k, nq).
-        v: velocities, shape (k, nv).
-        mode: numbers of the modes, shape (k,).
-    """
+    """Time, coordinates, velocities and number of the mode as named columns with units."""
     table: dict[str, Array] = {"t_s": t}
     for name in robot.joints:
         table |= joint_columns(robot, name, q, v)

@@ -9,9 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..boundary.marks import Array
 from ..model.mechanism import Mechanism
 from ..units import ANGLES, LENGTHS, rates, shown_unit
 
@@ -41,7 +39,7 @@ def joint_value(robot: Mechanism, joint: str, q: Iterable[float]) -> float:
     return math.atan2(values[1], values[0]) if len(values) == 2 else float(values[0])
 
 
-def shown_coordinate(robot: Mechanism, joint: str, q: NDArray[np.float64]) -> tuple[str, str]:
+def shown_coordinate(robot: Mechanism, joint: str, q: Array) -> tuple[str, str]:
     """Coordinate of a joint as people read it, and its unit."""
     at = robot.coordinates(joint)
     if at.nv == 1:

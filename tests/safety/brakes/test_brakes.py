@@ -201,9 +201,9 @@ def test_brakes_are_frozen_and_can_be_sent_to_other_processes() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Brakes({"a": {"delay": 1}}), "brake of joint 'a' is .* must be a JointBrake"),  # type: ignore[dict-item]
-        (lambda: Brakes([JointBrake()]), "by joint, as a dict"),  # type: ignore[arg-type]
-        (lambda: Brakes({}, 0.1), "chain of brakes is 0.1"),  # type: ignore[arg-type]
+        (lambda: Brakes({"a": {"delay": 1}}), r"joints\['a'\] is {.*}.* needs a JointBrake"),  # type: ignore[dict-item]
+        (lambda: Brakes([JointBrake()]), "Brakes needs a table of a text and a JointBrake"),  # type: ignore[arg-type]
+        (lambda: Brakes({}, 0.1), "chain is 0.1 .* needs a Chain"),  # type: ignore[arg-type]
     ],
 )
 def test_wrong_kinds_are_refused(make: Callable[[], Brakes], words: str) -> None:

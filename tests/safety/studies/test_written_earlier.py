@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 import pinloop as pl
-from pinloop.safety.studies import study
 from pinloop.safety.studies.cases import manifest_of
+from pinloop.safety.studies.study import study
 from pinloop.safety.studies.studyfile import read_study
 
 ROOT = Path(__file__).parents[3]

@@ -7,25 +7,3 @@ and mended: the joint frames are moved by the least change with which the loops 
 go. Everything behind then sees one exact robot: regularization, ranks, formulations, absolute
 coordinates, stops.
 """
-
-from __future__ import annotations
-
-from .exact import (
-    DEFAULT_TOLERANCE,
-    describe_remedy,
-    describe_rigid,
-    fitted,
-    with_exact_geometry,
-    written_tolerance,
-)
-from .fitting import rigid_loops
-
-__all__ = [
-    "DEFAULT_TOLERANCE",
-    "describe_remedy",
-    "describe_rigid",
-    "fitted",
-    "rigid_loops",
-    "with_exact_geometry",
-    "written_tolerance",
-]

@@ -33,9 +33,8 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import scipy
-from numpy.typing import NDArray
 
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Indices
 from ...constraints.closure import Placed
 from ...linalg.dense import block_matrix, damped_least_squares
 from ...model.description import GROUND, Description, Joint, Side
@@ -59,7 +58,7 @@ class LoopGroup:
         """Couplings between joints of the group."""
         return tuple(c.name for c in self.robot.couplings if self.joints.issuperset(c.joints))
 
-    def part(self, problem: Problem) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def part(self, problem: Problem) -> tuple[Indices, Indices]:
         """Rows and columns that belong to the group in a problem of the whole robot."""
         rows = [problem.constraints.rows_of[name] for name in (*self.loops, *self.couplings)]
         columns = [self.robot.coordinates(n).v for n in self.robot.joints if n in self.joints]
@@ -99,7 +98,7 @@ class LoopGroup:
         return q[_indices(self.robot.coordinates(name).q for name in cluster.robot.joints)]
 
 
-def _indices(parts: Iterable[slice]) -> NDArray[np.intp]:
+def _indices(parts: Iterable[slice]) -> Indices:
     return np.asarray(np.r_[slice(0), *parts], dtype=np.intp)
 
 
@@ -254,7 +253,7 @@ class Place:
     """
 
     q: Array
-    dependent: NDArray[np.intp]
+    dependent: Indices
     opening: float
 
 
@@ -308,7 +307,7 @@ def close(cluster: LoopCluster, q: Array, rank: int) -> Place | None:
     return None
 
 
-def _motions(jacobian: Array, dependent: NDArray[np.intp]) -> Array:
+def _motions(jacobian: Array, dependent: Indices) -> Array:
     """What the independent coordinates move, one by one, shape (nv, independent)."""
     free = np.setdiff1d(np.arange(jacobian.shape[1]), dependent)
     motions = np.zeros((jacobian.shape[1], len(free)))

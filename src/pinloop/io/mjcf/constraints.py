@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 from numpy.polynomial import Polynomial
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...boundary.xml import Element
 from ...model.description import GROUND, Coupling, Drive, Joint
 from ...model.pairs import make_pair
@@ -230,7 +230,7 @@ def _coupling(tree: Tree, element: Element, name: str, lengths: list[Length]) ->
     return Coupling(name, tuple(sums), tuple(polynomials))
 
 
-def _polycoef(element: Element) -> NDArray[np.float64]:
+def _polycoef(element: Element) -> Array:
     given = element.numbers(element.get("polycoef") or "", None, "polycoef")
     if len(given) > 5:
         raise element.error(f"has polycoef with {len(given)} numbers; it takes at most 5")

@@ -12,21 +12,19 @@ from typing import Any, Literal, cast
 import numpy as np
 import pinocchio as pin
 import scipy
-from numpy.typing import NDArray
 
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Integers
+from ...boundary.meshes import join_meshes, outward_faces, read_mesh_parts
 from ...boundary.xml import Element
 from ...errors import BadValue
 from ...model.description import GROUND, Geometry, Shape
 from ...tolerances import SAME
 from ..moments import (
     Moments,
-    convex_hull,
     count_misoriented,
     enclosed_volume,
     mesh_moments,
     primitive_moments,
-    read_triangles,
 )
 from ..quantities import Color, Names, read_mass, rgba
 from .document import Document, flag, quaternion, turn_z, word
@@ -66,12 +64,13 @@ class Mesh:
             self.turn.T.copy(), offset
         )
 
-    def triangles(self) -> tuple[Array, NDArray[np.int64]]:
+    def triangles(self) -> tuple[Array, Integers]:
         """Vertices in the geom [m] and faces."""
         element = self.element
         if self.path is not None:
             try:
-                vertices, faces = read_triangles(self.path)
+                parts = read_mesh_parts(self.path, exactly=True)
+                vertices, faces = join_meshes((part.vertices, part.faces) for part in parts)
             except BadValue as error:
                 raise element.error(f"has a mesh file that cannot be read: {error}") from error
         else:
@@ -266,9 +265,9 @@ def _triples(element: Element, attribute: str) -> Array:
     return values.reshape(-1, 3)
 
 
-def _hull(element: Element, vertices: Array) -> tuple[Array, NDArray[np.int64]]:
+def _hull(element: Element, vertices: Array) -> tuple[Array, Integers]:
     try:
-        return convex_hull(vertices)
+        return vertices, outward_faces(scipy.spatial.ConvexHull(vertices))
     except scipy.spatial.QhullError:
         raise element.error("has vertices that span no volume; its convex hull is flat") from None
 

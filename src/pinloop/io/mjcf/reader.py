@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
+from ...boundary.marks import Array
 from ...boundary.xml import Element
 from ...model.description import Description
 from ..formats import Resolver, beside
@@ -73,7 +73,7 @@ def read_mjcf(root: Element, *, resolve: Resolver) -> Description:
     )
 
 
-def _gravity(document: Document) -> NDArray[np.float64]:
+def _gravity(document: Document) -> Array:
     """Gravity [m/s^2]; warns of the options that change forces and are not read."""
     option = merge("option", document.root, document.root.all("option"))
     for attribute in ("wind", "density", "viscosity"):

@@ -17,19 +17,9 @@ from ...boundary.xml import Element, Remarks
 from ...errors import LoadError, UnknownName, listed
 from ...model.description import GROUND, Body, Description, Geometry, Joint, NamedFrame, Shape
 from ...model.pairs import make_pair
+from .. import quantities
 from ..formats import Resolver
 from ..moments import Moments, primitive_moments
-from ..quantities import (
-    MOMENTS,
-    SIZES,
-    Color,
-    Names,
-    free_root,
-    primitive,
-    read_mass,
-    rgba,
-    tensor,
-)
 from ..vocabulary import SDF, report_unread
 from .joints import drake_constraints, read_joints
 from .scope import Frame, Scope, Source, fetch, read_pose, text_of, truth, version_of
@@ -59,7 +49,7 @@ def read_sdf(root: Element, *, resolve: Resolver, model: str | None = None) -> D
     joints, couplings = read_joints(around, remarks)
     joints = [*_roots(robot, links, joints), *joints]
     bodies = [_read_link(link, remarks) for link in links]
-    names = {"visual": Names(), "collision": Names()}
+    names = {"visual": quantities.Names(), "collision": quantities.Names()}
     geometry = [shape for link in links for shape in _geometry(link, names, remarks)]
     # Models that were not picked say nothing about the robot.
     others = [child for child in world.children if child.tag not in ("model", "include")]
@@ -165,7 +155,7 @@ def _roots(model: Scope, links: Sequence[Frame], joints: Sequence[Joint]) -> lis
         islands.merge(GROUND, name)
         label = f"root_joint_{name}" if roots else "root_joint"
         placement = model.placement(by_name[name])
-        roots.append(replace(free_root(label, name, placement), pair=pair))
+        roots.append(replace(quantities.free_root(label, name, placement), pair=pair))
     return roots
 
 
@@ -208,10 +198,10 @@ def read_body(name: str, link: Element, remarks: Remarks) -> Body:
     defaults = [tag for tag in ("mass", "inertia") if inertial.first(tag) is None]
     if defaults:
         remarks.add(link, f"has no {' and no '.join(defaults)}; SDF's 1 is taken")
-    mass = read_mass(inertial, inertial.text_number("mass", 1.0))
+    mass = quantities.read_mass(inertial, inertial.text_number("mass", 1.0))
     inertia = inertial.first("inertia") or inertial.copy(children=[])
-    unit = {key: float(i == j) for key, (i, j) in MOMENTS.items()}
-    values = tensor(lambda key: inertia.text_number(key, unit[key]))
+    unit = {key: float(i == j) for key, (i, j) in quantities.MOMENTS.items()}
+    values = quantities.tensor(lambda key: inertia.text_number(key, unit[key]))
     solid = Moments(mass, np.zeros(3), values).placed(read_pose(inertial.first("pose")))
     return solid.body(name, link.place)
 
@@ -238,7 +228,7 @@ def _body_of_collisions(frame: Frame, inertial: Element) -> Body:
 # -- shapes ---------------------------------------------------------------------------------------
 
 
-def _geometry(frame: Frame, names: dict[str, Names], remarks: Remarks) -> list[Geometry]:
+def _geometry(frame: Frame, names: dict[str, quantities.Names], remarks: Remarks) -> list[Geometry]:
     """Read the visuals and collisions of a link; ``names`` are those used already, per role."""
     shapes: list[Geometry] = []
     for element in frame.element.all("visual", "collision"):
@@ -261,8 +251,8 @@ def _shape(element: Element, scope: Scope, remarks: Remarks) -> Shape | None:
     if not geometry.children:
         raise geometry.error("is empty; give it a shape")
     shape = geometry.children[0]
-    if shape.tag in SIZES:
-        return primitive(
+    if shape.tag in quantities.SIZES:
+        return quantities.primitive(
             shape, lambda key, count: shape.numbers(shape.need(key).text, count, "the value")
         )
     if shape.tag == "mesh":
@@ -283,11 +273,11 @@ def _mesh(mesh: Element, scope: Scope, remarks: Remarks) -> Shape | None:
     return Shape("mesh", tuple(map(float, mesh.text_vector("scale", (1.0, 1.0, 1.0)))), path)
 
 
-def _color(visual: Element) -> Color | None:
+def _color(visual: Element) -> quantities.Color | None:
     """Diffuse colour, or ambient where there is no other, made transparent."""
     material = visual.first("material")
     paint = None if material is None else material.first("diffuse") or material.first("ambient")
     if paint is None:
         return None
-    red, green, blue, alpha = rgba(paint, paint.text, "the value", least=3)
+    red, green, blue, alpha = quantities.rgba(paint, paint.text, "the value", least=3)
     return red, green, blue, alpha * (1.0 - visual.text_number("transparency", 0.0))

@@ -36,23 +36,9 @@ from ...model.description import (
 )
 from ...model.pairs import Pair
 from ...tolerances import SAME_PLACE
+from .. import quantities
 from ..formats import Resolver, report_missing
 from ..moments import Moments
-from ..quantities import (
-    MOMENTS,
-    SIZES,
-    Color,
-    axes_turn,
-    free_root,
-    joint_limits,
-    limit_numbers,
-    primitive,
-    read_mass,
-    rename_ground,
-    rgba,
-    spread,
-    tensor,
-)
 from ..vocabulary import URDF, report_unread
 from .loops import moving_path, read_axes, read_gazebo, read_loops, read_pair
 
@@ -141,7 +127,7 @@ def _check_ends(root: Element, links: list[Element], remarks: Remarks) -> None:
         return ("link", "name") if named else ("link",)
 
     if around:
-        rename_ground(root, "link", references, remarks)
+        quantities.rename_ground(root, "link", references, remarks)
     for end in around:
         if end.get("link") == _WORLD:
             end.attributes["link"] = GROUND
@@ -177,7 +163,9 @@ def _roots(root: Element, links: list[Element], remarks: Remarks) -> tuple[str |
     for name, link in roots.items():
         if name != base:
             remarks.add(link, f"has no parent and floats, as '{_WORLD}' is a root of its own")
-            floating.append(free_root(f"root_joint_{name}" if floating else "root_joint", name))
+            floating.append(
+                quantities.free_root(f"root_joint_{name}" if floating else "root_joint", name)
+            )
     return None if base == GROUND else base, floating
 
 
@@ -200,15 +188,18 @@ def _body(link: Element, remarks: Remarks) -> Body:
     given, inertia = inertial.first("mass"), inertial.first("inertia")
     if given is None:
         remarks.add(link, "has an <inertial> without <mass>, taken as 0")
-    mass = 0.0 if given is None else read_mass(link, given.number("value"))
+    mass = 0.0 if given is None else quantities.read_mass(link, given.number("value"))
     values = np.zeros((3, 3))
     if inertia is not None:
         if missing := [key for key in ("ixx", "iyy", "izz") if inertia.get(key) is None]:
             remarks.add(link, f"has an inertia without {', '.join(missing)}, taken as 0")
-        values = tensor(lambda key: inertia.number(key, 0.0))
+        values = quantities.tensor(lambda key: inertia.number(key, 0.0))
         for key in ("iyx", "izx", "izy"):
             other = f"i{key[:0:-1]}"
-            if inertia.get(key) is not None and inertia.number(key) != values[MOMENTS[other]]:
+            if (
+                inertia.get(key) is not None
+                and inertia.number(key) != values[quantities.MOMENTS[other]]
+            ):
                 remarks.add(link, f"has {key} other than {other}, which is taken")
     solid = Moments(mass, np.zeros(3), values).placed(pose_of(inertial.first("origin")))
     return solid.body(name, link.place)
@@ -246,7 +237,7 @@ def _joint(element: Element, remarks: Remarks) -> Joint:
     kind = element.require("type").lower()
     pair = read_pair(element)
     child = element.need("child")
-    turn = axes_turn(element, read_axes(element, pair))
+    turn = quantities.axes_turn(element, read_axes(element, pair))
     return Joint(
         name=element.require("name"),
         pair=pair,
@@ -274,7 +265,7 @@ def _limits(element: Element, kind: str, dof: int, remarks: Remarks) -> dict[str
     """Position, velocity and effort limits; a continuous joint has no position limits."""
     limit = element.first("limit")
     values = {
-        key: limit_numbers(limit, text, key)
+        key: quantities.limit_numbers(limit, text, key)
         for key in LIMITS
         if limit is not None and kind != "fixed" and (text := limit.get(key)) and text.strip()
     }
@@ -283,7 +274,7 @@ def _limits(element: Element, kind: str, dof: int, remarks: Remarks) -> dict[str
         remarks.add(element, "limits the angle of a ball joint, which is not read")
     if ranged and kind in ("continuous", "spherical", "ball"):
         values = {key: values[key] for key in values.keys() - ranged}
-    limits = joint_limits(values, dof, partial(remarks.add, element), missing=0.0)
+    limits = quantities.joint_limits(values, dof, partial(remarks.add, element), missing=0.0)
     if not ranged and kind in ("revolute", "prismatic"):
         remarks.add(element, "has no position limits")
     return limits
@@ -298,7 +289,7 @@ def _losses(element: Element, pair: Pair) -> dict[str, Any]:
         for key in LOSSES
         if pair.dof and (text := dynamics.get(key)) is not None
     }
-    return {key: spread(v, pair.dof) for key, v in values.items() if any(v)}
+    return {key: quantities.spread(v, pair.dof) for key, v in values.items() if any(v)}
 
 
 def _mimic(mimic: Element, joint: Element, moving: set[str], remarks: Remarks) -> list[Coupling]:
@@ -387,12 +378,12 @@ def _geometry(
 ) -> list[Geometry]:
     """Visuals and collision shapes."""
     visuals = [visual for link in links for visual in link.all("visual")]
-    colors: dict[str, Color] = {}
+    colors: dict[str, quantities.Color] = {}
     materials = [material for holder in (root, *visuals) for material in holder.all("material")]
     for material in materials:
         paint, name = material.first("color"), material.get("name")
         if paint is not None and name:
-            colors[name] = rgba(paint, paint.require("rgba"))
+            colors[name] = quantities.rgba(paint, paint.require("rgba"))
     geometry: list[Geometry] = []
     missing: list[Element] = []
     for link in links:
@@ -413,13 +404,13 @@ def _geometry(
     return geometry
 
 
-def _color(element: Element, colors: Mapping[str, Color]) -> Color | None:
+def _color(element: Element, colors: Mapping[str, quantities.Color]) -> quantities.Color | None:
     material = element.first("material")
     if material is None:
         return None
     inline = material.first("color")
     if inline is not None:
-        return rgba(inline, inline.require("rgba"))
+        return quantities.rgba(inline, inline.require("rgba"))
     return colors.get(material.get("name") or "")
 
 
@@ -431,8 +422,10 @@ def _shape(
     kind = geometry.children[0] if geometry is not None and geometry.children else None
     if kind is None:
         remarks.add(element, "has no geometry")
-    elif kind.tag in SIZES:
-        return primitive(kind, lambda key, count: kind.numbers(kind.require(key), count, key))
+    elif kind.tag in quantities.SIZES:
+        return quantities.primitive(
+            kind, lambda key, count: kind.numbers(kind.require(key), count, key)
+        )
     elif kind.tag == "mesh":
         path = resolve(kind.require("filename"))
         if path is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...boundary.arguments import public, require_kind
+from ...boundary.arguments import checked, public, require_kind
 from ...boundary.values import forward
 from ...errors import BadValue, UnknownName, printable
 from ...model.mechanism import Mechanism, require_robot
@@ -54,6 +54,7 @@ class Assumption:
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class Brakes:
     """Brakes of a robot.
@@ -74,13 +75,6 @@ class Brakes:
     robot: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.joints, Mapping):
-            raise BadValue(f"brakes are given by joint, as a dict, not as {self.joints!r}")
-        for name, brake in self.joints.items():
-            if not isinstance(name, str) or not isinstance(brake, JointBrake):
-                raise BadValue(f"the brake of joint {name!r} is {brake!r}; it must be a JointBrake")
-        if not isinstance(self.chain, Chain):
-            raise BadValue(f"the chain of brakes is {self.chain!r}; it must be a Chain")
         object.__setattr__(self, "joints", FrozenTable(self.joints))
         object.__setattr__(self, "faults", tuple(self.faults))
 

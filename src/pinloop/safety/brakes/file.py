@@ -1,4 +1,4 @@
-"""The brake file: YAML to brakes and back, its JSON schema and the table of its parameters.
+"""The brake file: YAML to brakes and back, and its JSON schema.
 
 What the file may say follows from the fields of `JointBrake` and `Chain`. Knows no robot: whether a
 joint exists is for `Brakes.for_robot` to say.
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import yaml
 
@@ -21,6 +21,7 @@ from ...boundary.marks import Name, Short, nonempty
 from ...boundary.schema import keys_of, read_data
 from ...boundary.yaml import line_of, read_yaml
 from ...errors import BadValue, LoadError
+from ...tables.report import render
 from .brakes import Brakes
 from .joint_brake import (
     CHAIN_PARAMETERS,
@@ -110,22 +111,6 @@ class BrakeFile:
     faults: Annotated[tuple[Name, ...], "what has been done to the brakes, in words"] = ()
 
 
-def parameter_table(parameters: Mapping[str, Parameter] = JOINT_PARAMETERS) -> str:
-    """Return the parameters as a table in Markdown, as the documentation shows them."""
-    rows = [
-        ("parameter", "unit", "on a sliding joint", "default", "range", "meaning"),
-        ("---",) * 6,
-    ]
-    for name, parameter in parameters.items():
-        unit = parameter.unit or "-"
-        default = f"`{_scalar(parameter.default)}`"
-        meaning = parameter.meaning + _null(parameter)
-        limits = parameter.range or "any number"
-        row = (f"`{name}`", unit, parameter.sliding or unit, default, limits, meaning)
-        rows.append(row)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows) + "\n"
-
-
 def read_brakes(path: str | Path) -> Brakes:
     """Read a brake file; a `LoadError` names file, line and key."""
     source = str(path)
@@ -192,47 +177,18 @@ def write_brakes(path: str | Path, brakes: Brakes) -> Path:
 
 def brakes_text(brakes: Brakes) -> str:
     """Return the text of a brake file."""
-    lines = [*_head(brakes), f"format: {FORMAT}"]
-    if brakes.robot:
-        lines.append(f"robot: {_scalar(brakes.robot)}")
-    lines += [_commented("source: assumed", "of every plain value below"), ""]
-    lines.append("chain:" if brakes.chain.sources else "chain: {}")
-    lines += _block_lines(brakes.chain, CHAIN_PARAMETERS, "  ")
-    lines += ["", "joints:"]
-    for name, brake in brakes.joints.items():
-        rows = _block_lines(brake, JOINT_PARAMETERS, "    ")
-        empty = all(row.lstrip().startswith("#") for row in rows)
-        lines += [f"  {_scalar(name)}:" + (" {}" if empty else ""), *rows, ""]
-    if brakes.faults:
-        lines += ["faults:", *(f"  - {_scalar(fault)}" for fault in brakes.faults), ""]
-    return "\n".join(lines)
-
-
-def _head(brakes: Brakes) -> list[str]:
-    """What the file is, how it is edited, and what its parameters mean."""
-    of = f" of robot {_scalar(brakes.robot)}" if brakes.robot else ""
-    origin = f"\nMade from: {_scalar(brakes.source)}\n" if brakes.source else ""
-    text = f"""\
-Brakes, gears and drives{of}, for the analysis of its stops with pinloop.
-{origin}
-NOTHING IN THIS FILE IS CERTIFIED. A stop computed with it is a planning aid and proves nothing
-about safety. Replace its numbers with values from data sheets or measurements, and name their
-source.
-
-A value is plain, or a table: {{value: 3.0, source: datasheet, note: "sheet 12, 20 C"}}. Its source
-is {", ".join(f"'{word}'" for word in get_args(Source)[:-1])} or '{get_args(Source)[-1]}'; 'robot' \
-means the robot file. A commented
-line shows the default of a parameter that is not given. 'defaults:' beside 'joints:' applies to
-every joint.
-
-Parameters, with units on turning | sliding joints, and defaults:
-"""
-    legend = [
-        f"  {name:<17} {parameter.meaning} [{_units(parameter)}]; {_scalar(parameter.default)}"
-        + (f": {parameter.otherwise}" if parameter.otherwise else "")
-        for name, parameter in {**CHAIN_PARAMETERS, **JOINT_PARAMETERS}.items()
-    ]
-    return [f"# {line}".rstrip() for line in [*text.splitlines(), *legend]] + [""]
+    blocks = {n: _block_lines(b, JOINT_PARAMETERS, "    ") for n, b in brakes.joints.items()}
+    return render(
+        "safety/brakes/templates/brakes.yaml",
+        brakes=brakes,
+        format=FORMAT,
+        parameters={**CHAIN_PARAMETERS, **JOINT_PARAMETERS},
+        chain=_block_lines(brakes.chain, CHAIN_PARAMETERS, "  "),
+        joints=blocks,
+        empty={n for n, rows in blocks.items() if all(r.lstrip()[0] == "#" for r in rows)},
+        scalar=_scalar,
+        units=_units,
+    )
 
 
 def _block_lines(
@@ -255,12 +211,9 @@ def _block_lines(
         hint = " or ".join(parameter.words) or _units(parameter)
         if not given:
             hint += f"; not given{_null(parameter).replace('; null', '')}"
-        lines.append(_commented(f"{indent}{'' if given else '# '}{name}: {entry}", hint))
+        line = f"{indent}{'' if given else '# '}{name}: {entry}"
+        lines.append(f"{line:<{_COLUMN}}  # {hint}")
     return lines
-
-
-def _commented(line: str, comment: str) -> str:
-    return f"{line:<{_COLUMN}}  # {comment}"
 
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")

@@ -224,9 +224,7 @@ class _Travel:
 class _Scene:
     """The moving pieces of a robot, and obstacles, as coal compares them.
 
-    ``run``: the run; ``tolerance``: how far above the smallest distance the one that is found may
-    lie [m]; ``thickness``: see `clearance`; ``obstacles``: the obstacles; ``frames``: see
-    `clearance`.
+    The distance that is found lies above the smallest one by no more than the tolerance [m].
     """
 
     def __init__(

@@ -12,12 +12,10 @@ from itertools import product
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Integers, Mask
+from ...boundary.meshes import outward_faces
 from ...tolerances import FLAT_HULL, SAME
-
-Indices = NDArray[np.int64]
 
 SIGNS = np.array(list(product((-1.0, 1.0), repeat=3)))
 """Corners of the cube that holds the unit ball."""
@@ -39,7 +37,7 @@ class Hull:
     """
 
     vertices: Array
-    faces: Indices
+    faces: Integers
     planes: Array
 
 
@@ -51,11 +49,7 @@ def build_hull(points: Array) -> Hull:
         hull = scipy.spatial.ConvexHull((points[:, None] + FLAT_HULL * SIGNS).reshape(-1, 3))
     number = np.zeros(len(hull.points), dtype=np.int64)
     number[hull.vertices] = np.arange(len(hull.vertices))
-    first, second, third = (hull.points[hull.simplices[:, corner]] for corner in range(3))
-    normals = np.cross(second - first, third - first)
-    turned = np.einsum("ij,ij->i", normals, hull.equations[:, :3])
-    faces = number[hull.simplices]
-    faces[turned < 0] = faces[turned < 0, ::-1]
+    faces = number[outward_faces(hull)]
     return Hull(hull.points[hull.vertices].copy(), faces, hull.equations.copy())
 
 
@@ -83,10 +77,10 @@ def inflate_hull(points: Array, room: float, slight: float) -> tuple[Hull, float
     return build_hull((hull.vertices[:, None] + room * SIGNS).reshape(-1, 3)), CUBE * room
 
 
-def hull_contains(hull: Hull, points: Array) -> NDArray[np.bool_]:
+def hull_contains(hull: Hull, points: Array) -> Mask:
     """Which of some points [m], shape (n, 3), lie in a hull."""
     low, high = hull.vertices.min(axis=0), hull.vertices.max(axis=0)
-    within: NDArray[np.bool_] = np.all((points >= low) & (points <= high), axis=1)
+    within: Mask = np.all((points >= low) & (points <= high), axis=1)
     near = points[within]
     within[within] = np.all(near @ hull.planes[:, :3].T + hull.planes[:, 3] <= 0, axis=1)
     return within
@@ -215,7 +209,7 @@ def _crossings(
     return start, np.where(beside, -np.inf, end)
 
 
-def _covered(line: NDArray[np.int64], ends: Array) -> float:
+def _covered(line: Integers, ends: Array) -> float:
     """Total length that intervals on lines cover together."""
     if len(line) == 0:
         return 0.0

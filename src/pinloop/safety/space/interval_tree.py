@@ -20,10 +20,9 @@ from typing import Any, Literal
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ...boundary.arguments import public
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Integers, Mask
 from ...errors import BadValue
 from ...integrate import Bernstein, Step, hermite, unit_roots
 from ...model.mechanism import Mechanism
@@ -50,7 +49,7 @@ class Steps:
     its derivative by time, shape (k, d, nv); ``flat``: whether that is the velocity.
     """
 
-    number: NDArray[np.int64]
+    number: Integers
     length: Array
     run: Trajectory
     basis: Bernstein
@@ -93,7 +92,7 @@ def expand_steps(run: Trajectory) -> Steps:
     return Steps(number, length, run, basis, psi, rates, flat)
 
 
-def _steps(run: Trajectory, number: NDArray[np.int64]) -> tuple[Step, ...]:
+def _steps(run: Trajectory, number: Integers) -> tuple[Step, ...]:
     """The steps that start at some stored states."""
     manifold = RobotManifold(run.robot)
     return tuple(run.step(k, manifold) for k in number.tolist())
@@ -238,7 +237,7 @@ def _passed(
 _MOST_LEAVES = 100_000
 
 
-Criterion = Callable[[list[FrameBounds]], NDArray[np.bool_]]
+Criterion = Callable[[list[FrameBounds]], Mask]
 """Whether each leaf is short enough, given bounds on the frames of all joints, shape (n,)."""
 
 
@@ -249,7 +248,7 @@ def limit_sag(pieces: Iterable[Piece], most: float) -> Criterion:
     """
     joints = [(piece.joint, piece.radius) for piece in pieces]
 
-    def fine(bounds: list[FrameBounds]) -> NDArray[np.bool_]:
+    def fine(bounds: list[FrameBounds]) -> Mask:
         good = np.ones(len(bounds[0].velocity), dtype=bool)
         for joint, radius in joints:
             good &= bounds[joint].point_acceleration(radius) / 8 <= most
@@ -330,7 +329,7 @@ class IntervalTree:
         joint: int,
         points: Array,
         seen_from: int = 0,
-        nodes: slice | NDArray[np.int64] = slice(None),
+        nodes: slice | Integers = slice(None),
     ) -> Array:
         """Positions of points on a joint at the nodes [m], shape (n + 1, m, 3) for all nodes.
 
@@ -381,9 +380,7 @@ def _whole_steps(run: Trajectory) -> tuple[Array, Array, Array]:
     return base[order], control[order], np.column_stack([run.t[first], run.t[last]])[order]
 
 
-def _halved(
-    base: Array, control: Array, times: Array, which: NDArray[np.bool_]
-) -> tuple[Array, Array, Array]:
+def _halved(base: Array, control: Array, times: Array, which: Mask) -> tuple[Array, Array, Array]:
     """The leaves with some of them cut into halves."""
     twice = np.repeat(np.arange(len(base)), np.where(which, 2, 1))
     second = np.zeros(len(twice), dtype=bool)

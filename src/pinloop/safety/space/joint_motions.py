@@ -45,9 +45,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Integers
 from ...model.mechanism import Mechanism
 from ...model.tree import coordinate_names
 from ...model.workspace import remembered
@@ -253,8 +252,8 @@ class JointFactor:
     """
 
     joint: int
-    columns: NDArray[np.int64]
-    lengths: NDArray[np.int64]
+    columns: Integers
+    lengths: Integers
     slide: Array
     turn: Array
     offset: float
@@ -262,11 +261,7 @@ class JointFactor:
 
 @dataclass(frozen=True, eq=False)
 class JointFactors:
-    """The factors of all joints, and arrays with which all of them are bounded at once.
-
-    ``factors``: the factors, m of them; ``nq``: number of configuration coordinates; ``nv``: number
-    of velocity coordinates.
-    """
+    """The factors of all joints, m of them, and arrays with which all are bounded at once."""
 
     factors: tuple[JointFactor, ...]
     nq: int

@@ -18,11 +18,11 @@ import coal
 import lazy_loader
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...boundary.arguments import flat_numbers, public
-from ...boundary.marks import Array
-from ...boundary.meshes import mesh_unit, read_mesh_parts
+from ...boundary.marks import Array, Integers
+from ...boundary.meshes import join_meshes, mesh_unit, read_mesh_parts
 from ...errors import BadValue
 from ...model.description import GROUND, Geometry
 from ...model.mechanism import Mechanism
@@ -220,7 +220,7 @@ def _mesh_hull(geometry: Geometry, meshes: dict[Path, Hull]) -> Hull:
     return build_hull(meshes[path].vertices * scale)
 
 
-def read_mesh(path: Path, what: str) -> tuple[Array, NDArray[np.int64]]:
+def read_mesh(path: Path, what: str) -> tuple[Array, Integers]:
     """Corners [m] and triangles of a mesh file, as `trimesh` reads it.
 
     ``path``: the file; COLLADA files give their unit, the others are in metres; ``what``: name of
@@ -230,10 +230,7 @@ def read_mesh(path: Path, what: str) -> tuple[Array, NDArray[np.int64]]:
         parts = read_mesh_parts(path)
     except BadValue as error:
         raise BadValue(f"{what}: {error}") from None
-    starts = np.cumsum([0] + [len(part.vertices) for part in parts])
-    corners = [mesh_unit(path, part) * np.asarray(part.vertices) for part in parts]
-    faces = [start + np.asarray(part.faces) for start, part in zip(starts, parts, strict=False)]
-    return np.vstack(corners), np.vstack(faces).astype(np.int64)
+    return join_meshes((mesh_unit(path, p) * np.asarray(p.vertices), p.faces) for p in parts)
 
 
 # -- robots without shapes ------------------------------------------------------------------
@@ -285,7 +282,7 @@ class Obstacle:
     name: str
     solid: Any
     placement: pin.SE3
-    shell: tuple[Array, NDArray[np.int64]] | None = None
+    shell: tuple[Array, Integers] | None = None
 
     @staticmethod
     def box(name: str, size: ArrayLike, placement: pin.SE3 | ArrayLike = (0, 0, 0)) -> Obstacle:
@@ -392,7 +389,7 @@ def checked_obstacles(obstacles: Obstacle | Iterable[Obstacle]) -> list[Obstacle
     return checked
 
 
-def _surface(vertices: Array, faces: NDArray[np.int64]) -> Any:
+def _surface(vertices: Array, faces: Integers) -> Any:
     """Triangles as an object of coal."""
     surface = coal.BVHModelOBBRSS()
     surface.beginModel(len(faces), len(vertices))
@@ -400,6 +397,13 @@ def _surface(vertices: Array, faces: NDArray[np.int64]) -> Any:
     surface.addTriangles(faces)
     surface.endModel()
     return surface
+
+
+def triangles_of(surface: Any) -> list[list[int]]:
+    """Triangles of a surface as coal has it."""
+    triangles = (surface.tri_indices(k) for k in range(surface.num_tris))
+    # A triangle of coal can be indexed, but its iteration does not end properly.
+    return [[triangle[k] for k in range(3)] for triangle in triangles]
 
 
 def _require_name(name: Any) -> str:

@@ -33,11 +33,12 @@ from typing import Any
 
 import lazy_loader
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...boundary.arguments import public
 from ...boundary.files import as_target, write_file
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Integers, Mask
+from ...boundary.meshes import join_meshes
 from ...errors import BadValue
 from ...model.description import GROUND
 from ...simulation.trajectory import Trajectory
@@ -112,11 +113,9 @@ class SweptVolume:
             known = ", ".join(self.parts)
             raise BadValue(f"'{body}' has no part in the swept volume; known: {known}")
         hulls = self._hulls if body is None else self.parts[body]
-        starts = np.cumsum([0] + [len(hull.vertices) for hull in hulls])
-        faces = [hull.faces + start for hull, start in zip(hulls, starts, strict=False)]
-        return _trimesh(np.vstack([hull.vertices for hull in hulls]), np.vstack(faces))
+        return _trimesh(*join_meshes((hull.vertices, hull.faces) for hull in hulls))
 
-    def contains(self, points: ArrayLike) -> NDArray[np.bool_]:
+    def contains(self, points: ArrayLike) -> Mask:
         """Whether points lie in the volume.
 
         ``points``: points in the world [m], shape (n, 3), or one of shape (3,).
@@ -164,7 +163,7 @@ class SweptVolume:
         return tuple(hull for hulls in self.parts.values() for hull in hulls)
 
 
-def _trimesh(vertices: Array, faces: NDArray[np.int64]) -> Any:
+def _trimesh(vertices: Array, faces: Integers) -> Any:
     return trimesh.Trimesh(vertices, faces, process=False)
 
 
@@ -245,7 +244,7 @@ def _intervals(run: Trajectory, pieces: list[Piece], tolerance: float) -> list[l
     """Per piece the intervals into which its motion is divided."""
     sags_little = limit_sag(pieces, _SAG * tolerance)
 
-    def fine(bounds: list[FrameBounds]) -> NDArray[np.bool_]:
+    def fine(bounds: list[FrameBounds]) -> Mask:
         good = sags_little(bounds)
         for piece in pieces:
             good &= bounds[piece.joint].angular_velocity * piece.diameter / 4 <= _TURN * tolerance
@@ -274,7 +273,7 @@ def _intervals(run: Trajectory, pieces: list[Piece], tolerance: float) -> list[l
     return intervals
 
 
-def _nodes(bounds: list[FrameBounds], pieces: list[Piece], longest: float) -> NDArray[np.int64]:
+def _nodes(bounds: list[FrameBounds], pieces: list[Piece], longest: float) -> Integers:
     """Nodes without those between tiny leaves, over which no piece travels more than `longest`."""
     speeds = np.max([bounds[piece.joint].point_velocity(piece.radius) for piece in pieces], axis=0)
     nodes, since = [0], 0.0

@@ -217,10 +217,7 @@ def _closing(point: Array) -> Speeds:
 
 
 def _nearest(run: Trajectory, shapes: Shapes, point: Array) -> Approach:
-    """How near any body of a robot comes to a point during a run.
-
-    ``point``: the point in the world [m], shape (3,).
-    """
+    """How near any body of a robot comes during a run to a point in the world [m], shape (3,)."""
     obstacle, tolerance = Obstacle.sphere("person", SPOT, point), shapes.tolerance / 2
     frames, thickness = shapes.frames, shapes.thickness
     approaches = clearance(run, obstacle, tolerance=tolerance, frames=frames, thickness=thickness)

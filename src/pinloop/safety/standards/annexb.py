@@ -96,12 +96,7 @@ class AxisStop:
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What all stops have in common.
-
-    ``brakes``: the brakes; ``gravity``: gravity in the robot's base [m/s^2], shape (3,); ``until``:
-    limit of the time of a stop [s]; ``method``: integrator; ``standstill``: what counts as standing
-    still.
-    """
+    """What all stops have in common; gravity is in the robot's base [m/s^2], shape (3,)."""
 
     brakes: Brakes
     gravity: Array

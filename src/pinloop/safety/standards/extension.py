@@ -280,10 +280,7 @@ class Extension:
 
 
 class Finder:
-    """Finds poses; remembers the fully extended ones.
-
-    ``robot``: the robot; ``driven``: its driven joints; ``point``: the point that is moved.
-    """
+    """Finds poses as seen from driven joints; remembers the fully extended ones."""
 
     def __init__(self, robot: Mechanism, driven: Sequence[str], point: Point) -> None:
         self.robot, self.driven, self.point = robot, tuple(driven), point

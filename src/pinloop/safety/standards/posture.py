@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pinocchio as pin
 import scipy
-from numpy.typing import NDArray
 
 from ...assembly.continuation import LoopContinuation
 from ...assembly.search import limited_coordinates, velocity_mask
 from ...boundary.arguments import flat_numbers
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Mask
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
@@ -289,7 +288,7 @@ class Places:
     def minima(
         self,
         starts: Iterable[tuple[Array, Place | None]],
-        free: NDArray[np.bool_],
+        free: Mask,
         worth: Rule,
         zero: Rules | None = None,
     ) -> list[Place]:
@@ -310,9 +309,7 @@ class Places:
                 minima.append(here)
         return minima
 
-    def _minimum(
-        self, begin: Place, free: NDArray[np.bool_], worth: Rule, zero: Rules | None
-    ) -> Place:
+    def _minimum(self, begin: Place, free: Mask, worth: Rule, zero: Rules | None) -> Place:
         """Where sequential quadratic programming ends."""
 
         def at(x: Array) -> Place:

@@ -44,7 +44,7 @@ from ...simulation.accuracy import SpeedLoss, speed_loss
 from ...simulation.initial_state import obstacle
 from ...simulation.limits import JointEnd
 from ...simulation.modes import ModalSystem, RobotManifold
-from ...simulation.passages import Passage, open_passage
+from ...simulation.passages import Passage
 from ...simulation.stabilization import Projection, Projector
 from ...simulation.trajectory import Trajectory
 from ...simulation.transitions import Transition
@@ -294,7 +294,7 @@ class StopSimulation:
         passage = self.equations.passage
         if passage is None:
             along = v if v.any() else self.equations.solve(t, q, v).a
-            passage = open_passage(self.equations.equations, t, q, along)
+            passage = self.equations.passage_of(t, q, along)
             self.equations.follow(passage)
         accelerated = partial(self.equations.acceleration_in, passage)
         return replace(self._flow, acceleration=accelerated, branch=None, loss=None)

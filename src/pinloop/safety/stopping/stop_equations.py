@@ -18,11 +18,11 @@ from ...dynamics.forces import BoundForce, Force
 from ...dynamics.pinocchio_solver import stop_dynamics
 from ...dynamics.stick_slip import share_evenly, weight_of
 from ...dynamics.stiffness import StiffMotion, fastest_decay, way_out
-from ...integrate import MuntheKaas, StepFailed
+from ...integrate import MuntheKaas, NoBranch, StepFailed
 from ...linalg.saddle import Saddle, solve_mass
 from ...model.mechanism import Mechanism
 from ...simulation.initial_state import meeting
-from ...simulation.passages import Passage, State
+from ...simulation.passages import Passage, State, open_passage
 from ...tables.number_format import listed
 from ...tolerances import PIVOT_KEPT, RANK, TINY
 from .phase import Phase, PhaseTables
@@ -69,6 +69,7 @@ class StopEquations:
         native = equations.wanted_engine == "native"
         self._kernel = stop_dynamics(equations.rows, equations.rank) if native else None
         self._passages: dict[tuple[float, bytes], Passage] = {}
+        self._without_branch: set[tuple[float, bytes, bytes]] = set()
         self.follow(None)
         self.evaluations = 0
         self._seen: list[tuple[float, Array, Solved]] = []
@@ -97,6 +98,17 @@ class StopEquations:
         if key not in self._passages:
             self._passages[key] = Passage(self.equations, t, q, v)
         return self._passages[key]
+
+    def passage_of(self, t: float, q: Array, v: Array) -> Passage:
+        """The branch of a state, see `open_passage`: where there is none, it is looked for once."""
+        state = t, q.tobytes(), v.tobytes()
+        if state in self._without_branch:
+            raise NoBranch("there is no branch, as was found before")
+        try:
+            return open_passage(self.equations, t, q, v)
+        except NoBranch:
+            self._without_branch.add(state)
+            raise
 
     def enter(self, phase: Phase) -> None:
         """Let a phase begin, or go back to one that has been."""

@@ -29,7 +29,7 @@ from ...version import __version__
 from ..brakes.brakes import Brakes
 from ..brakes.template import driven_joints
 from ..space.clearance import clearance
-from ..space.solids import Obstacle
+from ..space.solids import Obstacle, triangles_of
 from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.plan import Category
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot, tool_of
@@ -311,10 +311,7 @@ def _obstacle(obstacle: Obstacle) -> str:
     elif isinstance(solid, coal.Sphere):
         shape = solid.radius
     elif isinstance(solid, coal.BVHModelBase):
-        triangles = (solid.tri_indices(k) for k in range(solid.num_tris))
-        # A triangle of coal can be indexed, but its iteration does not end properly.
-        corners = [[triangle[k] for k in range(3)] for triangle in triangles]
-        shape = [np.asarray(solid.vertices()).tolist(), corners]
+        shape = [np.asarray(solid.vertices()).tolist(), triangles_of(solid)]
     else:
         shape = np.asarray(solid.points()).tolist()
     return digest(type(solid).__name__, shape, np.array(obstacle.placement).tolist())
@@ -324,10 +321,7 @@ def _obstacle(obstacle: Obstacle) -> str:
 
 
 def criteria(setup: Setup) -> dict[str, str]:
-    """Criteria and the columns that measure them. Clearances are bad if small, all else if large.
-
-    ``setup``: what all cases of a study have in common.
-    """
+    """Criteria and the columns that measure them; clearances are bad if small, others if large."""
     columns = {"time": "stopping_time_s", "travel": "tool_travel_m"}
     if setup.obstacles:
         columns["clearance"] = CLEARANCE
@@ -340,10 +334,7 @@ def criteria(setup: Setup) -> dict[str, str]:
 
 
 def known_criteria(setup: Setup, wanted: Sequence[str] | None) -> dict[str, str]:
-    """The criteria that are wanted, and their columns.
-
-    ``setup``: what all cases of a study have in common; ``wanted``: criteria; None for all.
-    """
+    """The criteria that are wanted, and their columns; all if none are named."""
     known = criteria(setup)
     if wanted is None:
         return known
@@ -367,10 +358,7 @@ def size_of(row: Mapping[str, float | str], column: str) -> float:
 
 
 class Records:
-    """The worst cases so far, one after another.
-
-    ``setup``: what all cases have in common.
-    """
+    """The worst cases so far, one after another."""
 
     def __init__(self, setup: Setup) -> None:
         self._columns = tuple(criteria(setup).values())

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ...boundary.csv import csv_line
-from ...boundary.files import json_text, json_values, may_replace, read_text, write_json
+from ...boundary.files import json_text, json_values, may_replace, read_bytes, write_json
 from ...errors import PinloopError
 from ..brakes.joint_brake import FrozenTable
 from ..stopping import StopResult
@@ -144,7 +144,7 @@ class Journal:
 
     def _check_manifest(self) -> None:
         try:
-            before = json.loads(read_text(self.beside, "manifest"))
+            before = json.loads(read_bytes(self.beside, "manifest"))
         except ValueError as error:
             raise PinloopError(
                 f"'{self.path}' exists, but its manifest '{self.beside.name}' cannot be read "

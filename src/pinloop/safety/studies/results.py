@@ -16,9 +16,8 @@ from operator import itemgetter
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Integers
 from ...errors import printable
 from ...tables.number_format import decimals, number
 from ...tolerances import LIMIT_PASSED
@@ -91,7 +90,7 @@ class Results:
             first ones, if there are many.
     """
 
-    cases: NDArray[np.int64]
+    cases: Integers
     columns: Mapping[str, Array]
     outcomes: Mapping[str, int]
     reasons: Mapping[str, int]
@@ -253,7 +252,7 @@ class QuantityDistribution:
 
     quantity: Quantity
     values: Array
-    cases: NDArray[np.int64]
+    cases: Integers
     spread: Distribution
 
     @property
@@ -285,7 +284,7 @@ def quantity_distributions(results: Results, setup: Setup) -> Iterator[QuantityD
             yield QuantityDistribution(quantity, values, cases, spread)
 
 
-def _distribution(values: Array, cases: NDArray[np.int64], sign: float) -> Distribution:
+def _distribution(values: Array, cases: Integers, sign: float) -> Distribution:
     """How numbers (k,), k > 0, of cases are distributed; bad if large times the sign."""
     worst = int(np.argmax(sign * values))
     median, most = (sign * float(np.quantile(sign * values, part)) for part in (0.5, 0.95))

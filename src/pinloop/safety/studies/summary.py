@@ -298,22 +298,21 @@ def _grid(study: Study, results: Results) -> Table:
 
 
 def worst_table(setup: Setup, worst: Mapping[str, WorstCase]) -> Report:
-    """The table of worst cases, with the values of what varies.
-
-    ``setup``: what all cases have in common.
-    """
-    rows, places = [], []
+    """The table of worst cases, with the values of what varies."""
+    rows = []
     for name, case in worst.items():
         unit, factor = shown_unit(column_unit(case.column))
         values = numbers((factor * case.value, factor * case.sampled))
         rows.append((f"{name} [{unit}]", *values, str(case.evaluations)))
+    headings = ("<", "found", "worst sampled", "stops made")
+    # Names of joints may hold what headings of `Table.of` mean something by.
+    columns = (Column("", right=False), *(Column(printable(name)) for name in worst))
+    places = []
     for variable in (variable for variable in setup.variables if variable.varies):
         unit = f" [{variable.unit}]" if variable.unit else ""
         values = [f"{case.values[variable.name]:.5g}" for case in worst.values()]
         places.append(tuple(map(Cell, (printable(f"{variable.name}{unit}"), *values))))
-    headings = ("<", "found", "worst sampled", "stops made")
-    columns = (Column("", right=False), *(Column(printable(name)) for name in worst))
-    title = Cell(f"{printable(setup.robot.name)}: worst cases of {len(worst)} criteria", "title")
-    results = Table.of("Worst cases", headings, rows)
     where = Table("Where they are", columns, tuple(places))
-    return Report(title, (results, where), f"{SAMPLED} {PLANNING_AID}")
+    blocks = (Table.of("Worst cases", headings, rows), where)
+    title = f"{setup.robot.name}: worst cases of {len(worst)} criteria"
+    return Report.of(title, blocks, f"{SAMPLED} {PLANNING_AID}")

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from ...boundary.arguments import public
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Indices, Mask
 from ...constraints.closure import Constraints
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
@@ -277,9 +276,7 @@ def _work(balance: EnergyBalance, states: Fine) -> Iterator[Line]:
         yield Line(name, states.t, y)
 
 
-def _marked(
-    label: str, names: Sequence[str], t: Array, values: Array, unique: NDArray[np.bool_]
-) -> Chart:
+def _marked(label: str, names: Sequence[str], t: Array, values: Array, unique: Mask) -> Chart:
     """Reactions; dotted where they are not unique."""
     lines = []
     for name, column, sure in zip(names, values.T, unique.T, strict=True):
@@ -304,7 +301,7 @@ class Fine(NamedTuple):
     t: Array
     q: Array
     v: Array
-    after: NDArray[np.intp]
+    after: Indices
     """The stored state that each follows on, or is."""
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Integers
 from ...errors import BadValue, UnknownName
 from ...model.mechanism import Mechanism
 from ...model.tree import coordinate_names
@@ -57,12 +56,12 @@ def checked_times(run: Trajectory, times: Iterable[float], what: str) -> tuple[f
     return tuple(values)
 
 
-def _states_at(run: Trajectory, t: Array) -> NDArray[np.int64]:
+def _states_at(run: Trajectory, t: Array) -> Integers:
     """Number of the last stored state at or before each time, shape (k,)."""
     return np.searchsorted(run.t, t, side="right") - 1
 
 
-def modes_at(run: Trajectory, t: Array) -> NDArray[np.int64]:
+def modes_at(run: Trajectory, t: Array) -> Integers:
     """Number of the mode at each time: where it changes, that which begins, shape (k,)."""
     return np.asarray(run.mode[_states_at(run, t)], dtype=np.int64)
 

@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Integers
 from ...simulation.trajectory import Trajectory
 from ...tables.report import Markup, render
 from ...tolerances import SLIDER_STEP, STILL
@@ -69,7 +69,7 @@ class Layer:
 
     label: str
     vertices: Array
-    faces: NDArray[np.int64]
+    faces: Integers
     color: Color
 
 

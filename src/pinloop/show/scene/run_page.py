@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...boundary.files import write_text
+from ...boundary.marks import Array
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ...simulation.trajectory import Trajectory
@@ -118,7 +118,7 @@ class RunExhibit:
         self.name = run.robot.name
 
     @property
-    def q(self) -> NDArray[np.float64]:
+    def q(self) -> Array:
         """Configuration at the time that was shown last, shape (nq,)."""
         return np.asarray(self._run([self._time]).q[0])
 

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Integers
 from ...boundary.meshes import mesh_unit, read_mesh_parts
 from ...errors import BadValue, PinloopWarning
 from ...tolerances import THIN_TRIANGLE
 
-Indices = NDArray[np.int64]
 Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, each in [0, 1]."""
 
@@ -117,7 +116,7 @@ def ring(radius: float, tube: float) -> Solid:
     return _solid("Torus", (radius + tube, radius + tube, tube), np.eye(4), **sizes, **segments)
 
 
-def triangles(vertices: Array, faces: NDArray[np.int64], normals: Array) -> Solid:
+def triangles(vertices: Array, faces: Integers, normals: Array) -> Solid:
     """Triangles with one normal per vertex.
 
     Vertices [m] and normals have shape (n, 3); faces, anticlockwise from outside, shape (m, 3).
@@ -125,7 +124,7 @@ def triangles(vertices: Array, faces: NDArray[np.int64], normals: Array) -> Soli
     return _buffer(vertices, faces, normal=normals)
 
 
-def facets(vertices: Array, faces: NDArray[np.int64]) -> Solid:
+def facets(vertices: Array, faces: Integers) -> Solid:
     """Triangles without normals, to be shaded flat; arguments as those of `triangles`."""
     return _buffer(vertices, faces)
 
@@ -169,7 +168,7 @@ def line_segments(points: Array, colors: Array) -> Solid:
     return replace(_buffer(points, None, color=colors), corners=points, kind="LineSegments")
 
 
-def _buffer(points: Array, faces: NDArray[np.int64] | None, **attributes: Array) -> Solid:
+def _buffer(points: Array, faces: Integers | None, **attributes: Array) -> Solid:
     """three.js buffers; arrays are packed when the command is."""
     rows = {"position": points, **attributes}
     data: dict[str, Any] = {
@@ -226,7 +225,7 @@ class _Mesh:
     """Triangles of one colour [m], as they are in the file."""
 
     vertices: Array
-    faces: Indices
+    faces: Integers
     color: Color | None
 
 
@@ -245,7 +244,7 @@ def _scaled(mesh: _Mesh, scale: Array) -> Solid:
     return replace(triangles(*crease_normals(mesh.vertices * scale, faces)), color=mesh.color)
 
 
-def _areas(vertices: Array, faces: Indices) -> Array:
+def _areas(vertices: Array, faces: Integers) -> Array:
     """Per face its normal times twice its area [m^2], shape (m, 3)."""
     first, second, third = (vertices[faces[:, corner]] for corner in range(3))
     return np.asarray(np.cross(second - first, third - first))
@@ -272,7 +271,7 @@ def _has_picture(material: Any) -> bool:
     return any(picture is not None for picture in pictures)
 
 
-def crease_normals(vertices: Array, faces: Indices) -> tuple[Array, Indices, Array]:
+def crease_normals(vertices: Array, faces: Integers) -> tuple[Array, Integers, Array]:
     """Split vertices where faces meet at an edge, so that only smooth surfaces are shaded smooth.
 
     The normal of a face at a corner is the mean, weighed by area, of the normals of the faces
@@ -296,7 +295,7 @@ def crease_normals(vertices: Array, faces: Indices) -> tuple[Array, Indices, Arr
     return split[:, :3], np.asarray(index).reshape(-1, 3).astype(np.int64), split[:, 3:]
 
 
-def _neighbours(owner: Indices) -> tuple[Indices, Indices]:
+def _neighbours(owner: Integers) -> tuple[Integers, Integers]:
     """All pairs (i, j), i = j included, of face corners that share a vertex, their ``owner``."""
     order = np.argsort(owner, kind="stable")
     counts = np.bincount(owner)
@@ -341,14 +340,14 @@ def _bytes(solid: Solid) -> int:
     return sum(int(e["array"].nbytes) for e in (*data["attributes"].values(), data["index"]))
 
 
-def _arrays(solid: Solid) -> tuple[Array, Indices]:
+def _arrays(solid: Solid) -> tuple[Array, Integers]:
     """Vertices and faces."""
     data: dict[str, Any] = solid.geometry["data"]
     vertices = np.asarray(data["attributes"]["position"]["array"], dtype=float).reshape(-1, 3)
     return vertices, np.asarray(data["index"]["array"], dtype=np.int64).reshape(-1, 3)
 
 
-def _simplified(solid: Solid, vertices: Array, faces: Indices, cell: float) -> Solid | None:
+def _simplified(solid: Solid, vertices: Array, faces: Integers, cell: float) -> Solid | None:
     """A mesh whose vertices are the means of those that share a cell; None if it is too small."""
     _, index = np.unique(np.floor(vertices / cell), axis=0, return_inverse=True)
     index = np.asarray(index).ravel()

@@ -42,25 +42,8 @@ from ...tables.report import Section, render, section_blocks
 from ..plots.svg import figure, legend
 from ..scene.commands import viewer_script
 from ..stop_report import provenance_of
-from .distributions import (
-    KEYS,
-    angle_charts,
-    influence_of,
-    measures_of,
-    table_rows,
-    whole_charts,
-)
+from . import distributions, overview
 from .maps import maps_of, surface
-from .overview import (
-    MOST_LIVE,
-    badge,
-    cards,
-    choose_cases,
-    facts,
-    ranges,
-    shown_cases,
-    warnings,
-)
 
 __all__ = ["write_report"]
 
@@ -94,10 +77,10 @@ def _page_of(
     sections: Iterable[Section],
 ) -> str:
     own, setup, results = section_blocks(study, sections), study.setup, results_of(study)
-    measures = measures_of(results, setup)
-    cases = choose_cases(study, results, measures, worst)
+    measures = distributions.measures_of(results, setup)
+    cases = overview.choose_cases(study, results, measures, worst)
     shared: dict[str, int] = {}
-    numbers = list(cards(study, results, measures))
+    numbers = list(overview.cards(study, results, measures))
     chain = setup.trigger.chain(setup.brakes.chain)
     bands = any(v.kind in ("band", "delay") and v.varies for v in setup.variables)
     middle = "Bands and delays of brakes varied, see above; the numbers are those in the middle "
@@ -107,26 +90,26 @@ def _page_of(
         stops="1 stop" if study.done == 1 else f"{study.done} stops",
         category=setup.category.number,
         sentence=f"{SAMPLED} {PLANNING_AID}",
-        badge=badge(study, results),
+        badge=overview.badge(study, results),
         cards=numbers,
         across=4 if len(numbers) % 3 == 1 or len(numbers) == 8 else 3,
         links={case.number: case.key for case in cases if case.number is not None},
-        warnings=warnings(study, results, measures, [case.stop for case in cases]),
+        warnings=overview.warnings(study, results, measures, [case.stop for case in cases]),
         failures=results.failures,
-        cases=list(shown_cases(study, cases, shared)),
+        cases=list(overview.shown_cases(study, cases, shared)),
         shared=shared,
-        most_live=MOST_LIVE,
+        most_live=overview.MOST_LIVE,
         maps=maps_of(results, measures, setup.obstacles, tool_of(setup.robot)),
         measures=measures,
-        whole=list(whole_charts(measures)),
-        angles=angle_charts(measures),
-        numbers=list(table_rows(measures)),
-        influences=influence_of(results, measures, setup.variables),
-        influence_legend=legend(KEYS),
+        whole=list(distributions.whole_charts(measures)),
+        angles=distributions.angle_charts(measures),
+        numbers=list(distributions.table_rows(measures)),
+        influences=distributions.influence_of(results, measures, setup.variables),
+        influence_legend=legend(distributions.KEYS),
         figure=figure,
         own=own,
-        ranges=ranges(setup),
-        facts=facts(study),
+        ranges=overview.ranges(setup),
+        facts=overview.facts(study),
         provenance=provenance_of(setup.brakes.assumptions(setup.robot, chain), setup.brakes),
         more=[f"{middle}of the bands."] if bands else [],
         manifest=manifest,

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Integers
 from ...errors import printable
 from ...safety.studies.cases import CLEARANCE, Setup
 from ...safety.studies.results import QuantityDistribution, Results, quantity_distributions
@@ -134,7 +133,7 @@ def table_rows(measures: Measures) -> Iterator[TableRow]:
         yield TableRow(quantity.name, quantity.unit, texts, worst, spread.case)
 
 
-def histogram(values: Array) -> tuple[Array, NDArray[np.int64]]:
+def histogram(values: Array) -> tuple[Array, Integers]:
     """Edges and counts of even bins from the smallest value to the largest one.
 
     As many as Rice's rule says, 2 n^(1/3), but 6 to 40; a single one if all values are the same.
@@ -224,7 +223,7 @@ class Binned(NamedTuple):
     most: Array
 
 
-def _bins(x: Array) -> NDArray[np.int64]:
+def _bins(x: Array) -> Integers:
     """Number of the bin of each value: one per value if there are few, else even ones."""
     values, numbers = np.unique(x, return_inverse=True)
     if len(values) <= _MOST_BINS and len(x) >= 2 * len(values):

@@ -13,11 +13,11 @@ import coal
 import lazy_loader
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Integers
+from ...boundary.meshes import join_meshes
 from ...errors import printable
-from ...safety.space.solids import Obstacle
+from ...safety.space.solids import Obstacle, triangles_of
 from ...safety.studies.results import QuantityDistribution, Results
 from ...tables.report import Markup
 from ...tolerances import STILL_TOOL
@@ -173,7 +173,7 @@ def _cases(flat: Array, measure: QuantityDistribution, size: float) -> Iterator[
         yield Shape("hexagon", [x], [y], color(value), name, size)
 
 
-def hexagons(points: Array, values: Array, size: float) -> tuple[Array, Array, NDArray[np.int64]]:
+def hexagons(points: Array, values: Array, size: float) -> tuple[Array, Array, Integers]:
     """Middles of the hexagons that hold points, the largest value in each, and how many there are.
 
     Middles are those of two rectangular lattices, one shifted by half of its steps; a point belongs
@@ -190,16 +190,13 @@ def hexagons(points: Array, values: Array, size: float) -> tuple[Array, Array, N
     return cells * steps / 2.0, worst, counts.astype(np.int64)
 
 
-def surface(obstacle: Obstacle) -> tuple[Array, NDArray[np.int64]]:
+def surface(obstacle: Obstacle) -> tuple[Array, Integers]:
     """Points in the world [m], shape (n, 3), and triangles, anticlockwise from outside, (m, 3)."""
     solid = obstacle.solid
     if obstacle.shell is not None:
         points, faces = obstacle.shell
     elif isinstance(solid, coal.BVHModelBase):
-        corners = [solid.tri_indices(k) for k in range(solid.num_tris)]
-        # A triangle of coal can be indexed, but its iteration does not end properly.
-        faces = np.array([[corner[k] for k in range(3)] for corner in corners])
-        points = np.asarray(solid.vertices())
+        points, faces = np.asarray(solid.vertices()), np.array(triangles_of(solid))
     else:
         if isinstance(solid, coal.Box):
             mesh = trimesh.creation.box(2.0 * np.asarray(solid.halfSide))
@@ -223,7 +220,4 @@ def obstacle_layers(obstacles: Sequence[Obstacle]) -> list[Layer]:
     """All obstacles as one translucent surface; none if there is none."""
     if not obstacles:
         return []
-    points, faces = zip(*map(surface, obstacles), strict=True)
-    offsets = np.cumsum([0, *map(len, points[:-1])])
-    triangles = [own + offset for own, offset in zip(faces, offsets, strict=True)]
-    return [Layer("obstacles", np.vstack(points), np.vstack(triangles), _COLOR)]
+    return [Layer("obstacles", *join_meshes(map(surface, obstacles)), _COLOR)]

@@ -21,7 +21,7 @@ from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
 from ...safety.studies.summary import beyond_text
 from ...tables.number_format import Units, decimals, listed, milliseconds, number, units_of
-from ...tables.report import Block, Cell, KeyValues, Table
+from ...tables.report import Block, KeyValues, Table
 from ...units import shown_unit
 from ..stop_report import Badge, Card, make_motion
 from .distributions import VARIED, Measures
@@ -173,9 +173,8 @@ def ranges(setup: Setup) -> Ranges:
         rows = [[name, *(_range(of.get((kind, name))) for kind in kinds)] for name in joints]
         table = Table.of("What varied, joint by joint", headings, rows)
         blocks.append(("Joint by joint", table))
-    others = tuple((VARIED[v.kind], Cell(_range(v))) for v in variables if not v.joint)
-    if others:
-        blocks.append(("Other quantities", KeyValues("Other quantities", others)))
+    if others := [(VARIED[v.kind], _range(v)) for v in variables if not v.joint]:
+        blocks.append(("Other quantities", KeyValues.of("Other quantities", others)))
     return Ranges(blocks, any(not variable.varies for variable in variables))
 
 
@@ -224,8 +223,7 @@ def facts(study: Study) -> KeyValues:
     if motion is not None:
         entries["motion"] = f"recorded, {len(motion.t)} samples over {motion.duration:g} s"
     entries["results"] = printable(str(study.path))
-    cells = tuple((name, Cell(text)) for name, text in entries.items())
-    return KeyValues("The same in all cases", cells)
+    return KeyValues.of("The same in all cases", entries.items())
 
 
 def _method(method: MuntheKaas) -> str:
