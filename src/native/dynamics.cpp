@@ -42,7 +42,7 @@ void Dynamics::reach(const double *q, const double *v) {
     tree_.place(q);
     tree_.move(v);
     tree_.weigh();
-    rows_->update(tree_);
+    rows_->update(tree_, q, v);
 }
 
 // With M = L' L and x = L a, Y = J L^-1: the rows hold in the metric of M,

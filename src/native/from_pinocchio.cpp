@@ -116,7 +116,8 @@ std::vector<int> add_tree(Tables &tables, nb::handle model) {
 
 }  // namespace
 
-std::shared_ptr<const Tables> tables_of(nb::handle model, nb::sequence loops) {
+std::shared_ptr<const Tables> tables_of(nb::handle model, nb::sequence loops,
+                                        nb::sequence couplings) {
     auto tables = std::make_shared<Tables>();
     const std::vector<int> &carried = tables->carried = add_tree(*tables, model);
     if (carried.empty()) return nullptr;
@@ -128,8 +129,19 @@ std::shared_ptr<const Tables> tables_of(nb::handle model, nb::sequence loops) {
         for (const nb::handle along : nb::borrow<nb::sequence>(loop[4])) {
             const std::vector<double> s = numbers(along);
             tables->rows.push_back(
-                {number, is_point, {{s.at(0), s.at(1), s.at(2)}, {s.at(3), s.at(4), s.at(5)}}});
+                {number, is_point, {{s.at(0), s.at(1), s.at(2)}, {s.at(3), s.at(4), s.at(5)}}, {}});
         }
+    }
+    for (const nb::handle coupling : couplings) {
+        Row row{-1, false, {}, {}};
+        for (const nb::handle term : nb::borrow<nb::sequence>(coupling)) {
+            const auto q = nb::cast<int>(term[0]), v = nb::cast<int>(term[1]);
+            if (q < 0 || q >= tables->nq || v < 0 || v >= tables->nv) {
+                throw std::out_of_range("a coupling of coordinates that the model does not have");
+            }
+            row.terms.push_back({q, v, numbers(term[2])});
+        }
+        tables->rows.push_back(std::move(row));
     }
     if (tables->nv != nb::cast<int>(model.attr("nv"))) {
         throw std::logic_error("the kernel counts other velocities than the model has");

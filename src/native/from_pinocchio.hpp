@@ -9,8 +9,9 @@
 
 namespace pinloop {
 
-// The tables of a model, with one row per entry of the loops' rows, in their order; none if it has
+// The tables of a model, with one row per entry of the loops' rows and per coupling; none if it has
 // a joint that the kernel does not know. `_kernel.pyi` says what a loop is.
-std::shared_ptr<const Tables> tables_of(nanobind::handle model, nanobind::sequence loops);
+std::shared_ptr<const Tables> tables_of(nanobind::handle model, nanobind::sequence loops,
+                                        nanobind::sequence couplings);
 
 }  // namespace pinloop

@@ -21,8 +21,11 @@ HeldRows::HeldRows(const Tables &tables, const std::vector<int> &rows)
         const auto mark = [&tables](std::vector<char> &marks, int k) {
             for (; k >= 0; k = tables.before[k]) marks[k] = 1;
         };
-        mark(of_a, tables.last_velocity(tables.loops[row.loop].link_a));
-        mark(of_b, tables.last_velocity(tables.loops[row.loop].link_b));
+        if (row.loop >= 0) {
+            mark(of_a, tables.last_velocity(tables.loops[row.loop].link_a));
+            mark(of_b, tables.last_velocity(tables.loops[row.loop].link_b));
+        }
+        for (const Term &term : row.terms) mark(of_a, term.v);
         Held held{number, {}, {}, {}};
         for (int k = tables.nv - 1; k >= 0; --k) {
             if (!of_a[k] && !of_b[k]) continue;
@@ -34,9 +37,31 @@ HeldRows::HeldRows(const Tables &tables, const std::vector<int> &rows)
     }
 }
 
-void HeldRows::update(const Tree &tree) {
+void HeldRows::update(const Tree &tree, const double *q, const double *v) {
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-        update_row(rows_[i], tree, &J[i * tables_.nv], gamma[i]);
+        const Row &row = tables_.rows[rows_[i].row];
+        double *line = &J[i * tables_.nv];
+        if (row.loop >= 0) {
+            update_row(rows_[i], tree, line, gamma[i]);
+        } else {
+            update_coupling(row, q, v, line, gamma[i]);
+        }
+    }
+}
+
+// Of a sum of polynomials, sum p(q): J = p'(q), gamma = sum p''(q) v^2, by Horner's rule.
+void HeldRows::update_coupling(const Row &row, const double *q, const double *v, double *line,
+                               double &gamma) const {
+    gamma = 0.0;
+    for (const Term &term : row.terms) {
+        double value = 0.0, slope = 0.0, bend = 0.0;
+        for (std::size_t k = term.polynomial.size(); k-- > 0;) {
+            bend = bend * q[term.q] + 2.0 * slope;
+            slope = slope * q[term.q] + value;
+            value = value * q[term.q] + term.polynomial[k];
+        }
+        line[term.v] = slope;
+        gamma += bend * v[term.v] * v[term.v];
     }
 }
 

@@ -13,7 +13,7 @@ class HeldRows {
     HeldRows(const Tables &tables, const std::vector<int> &rows);
 
     // Evaluate all rows; after `Tree::move`. Where a row has no support, its `J` stays zero.
-    void update(const Tree &tree);
+    void update(const Tree &tree, const double *q, const double *v);
 
     int size() const { return static_cast<int>(rows_.size()); }
     // Velocities that a row or what is before them can move, last one first.
@@ -28,6 +28,8 @@ class HeldRows {
         std::vector<int> support;
         std::vector<char> moves_a, moves_b;  // per velocity of the support
     };
+    void update_coupling(const Row &row, const double *q, const double *v, double *line,
+                         double &gamma) const;
     void update_row(const Held &held, const Tree &tree, double *line, double &gamma) const;
 
     const Tables &tables_;

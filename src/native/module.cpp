@@ -95,7 +95,7 @@ std::size_t solve_all(StopDynamics &stop, const Numbers &t, const Table &q, cons
 NB_MODULE(_kernel, module) {
     using namespace pinloop;
     nb::class_<Tables>(module, "Tables");
-    module.def("tables_of", &tables_of, "model"_a, "loops"_a);
+    module.def("tables_of", &tables_of, "model"_a, "loops"_a, "couplings"_a = nb::tuple());
     nb::class_<Dynamics>(module, "Dynamics")
         .def(nb::init<std::shared_ptr<const Tables>>(), "tables"_a)
         .def("hold", &hold, "rows"_a, "stale"_a, "bad"_a, "armature"_a)

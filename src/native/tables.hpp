@@ -40,11 +40,18 @@ struct Loop {
     Placement a, b;
 };
 
-// A constraint row: `J a + gamma = 0`.
+// A polynomial of one coordinate, the constant first.
+struct Term {
+    int q, v;
+    std::vector<double> polynomial;
+};
+
+// A constraint row: `J a + gamma = 0`, of a loop or a coupling.
 struct Row {
-    int loop;
-    bool is_point;  // whether it ties points of two bodies rather than twists of two frames
-    Spatial along;  // what it takes of the motion of B relative to A, in the axes of B
+    int loop;                 // -1 for a coupling
+    bool is_point;            // whether it ties points of two bodies rather than twists of two frames
+    Spatial along;            // what it takes of the motion of B relative to A, in the axes of B
+    std::vector<Term> terms;  // of a coupling, whose sum is zero
 };
 
 struct Tables {

@@ -12,11 +12,16 @@ Loop = tuple[int, pin.SE3, int, pin.SE3, Sequence[Array], bool]
 motion of B relative to A, in the axes of B, shape (k, 6); and whether these rows tie the origins of
 A and B, rather than the twists of the two frames."""
 
+Coupling = Sequence[tuple[int, int, Sequence[float]]]
+"""Coordinate in q and in v of each joint of a coupling, and its polynomial, the constant first."""
+
 class Tables:
     """A robot as tables, which do not change."""
 
-def tables_of(model: pin.Model, loops: Sequence[Loop]) -> Tables | None:
-    """The tables of a model and its loops, whose rows are numbered in this order.
+def tables_of(
+    model: pin.Model, loops: Sequence[Loop], couplings: Sequence[Coupling] = ()
+) -> Tables | None:
+    """The tables of a model, its loops and couplings, whose rows are numbered in this order.
 
     None if there is a joint that the kernel does not know.
     """

@@ -5,6 +5,7 @@ What the kernel does is tested in `test_kernel`. Skipped where it was not built.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Thread
 from typing import Any
 
@@ -13,17 +14,23 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
+from pinloop.constraints.rows import Locked
 from pinloop.dynamics import pinocchio_solver
+from pinloop.model.description import Coupling
+from pinloop.model.mechanism import build
 
 from .. import random_linkages
 from .. import screw_tables as tables
 from ..screw_tables import Array, Table
-from ..states import SHIPPED, SMALL, assembled, close, moving, regularized, robot
+from ..states import SHIPPED, SMALL, assembled, close, dense, moving, regularized, robot
 
-pytest.importorskip("pinloop._kernel")
+kernel = pytest.importorskip("pinloop._kernel")
 
 LOOPED = [name for name in (*SHIPPED, *SMALL) if robot(name).loops]
-IN_KERNEL = ["fourbar", "sevenbar", "palletizer", "delta", "stewart", "prrr3", "bricard",
+TREES = [name for name in (*SHIPPED, *SMALL) if not robot(name).loops]
+IN_KERNEL = ["planar_3r", "six_axis_arm", "gear-pair", "double-pendulum", "planar-3R",
+             "six-axis-arm", "screw-jack",
+             "fourbar", "sevenbar", "palletizer", "delta", "stewart", "prrr3", "bricard",
              "slider-crank", "rssr", "bennett", "goldberg"]  # fmt: skip
 ENGINES = pl.Automatic("native"), pl.Automatic("python")
 SAME = 1e-10
@@ -43,20 +50,86 @@ def alike(machine: pl.Mechanism, q: Array, v: Array, seed: int, **given: Any) ->
     rng = np.random.default_rng(seed)
     native, python = both(machine, rng.normal(size=machine.nv), **given)
     close(native.acceleration(0.0, q, v), python.acceleration(0.0, q, v), SAME)
-    assert python.engine == "python" and native.solver == python.solver
-    if native.engine == "native":
+    assert python.engine == "python"
+    # Off the manifold other rows are another motion.
+    if native.engine == "native" and native.solver == python.solver:
         q = pin.integrate(machine.model, q, 1e-3 * rng.normal(size=machine.nv))
         v = v + 1e-3 * rng.normal(size=machine.nv)
         close(native.acceleration(0.0, q, v), python.acceleration(0.0, q, v), SAME)
     return native.engine == "native"
 
 
-@pytest.mark.parametrize("name", LOOPED)
+@pytest.mark.parametrize("name", [*LOOPED, *TREES])
 def test_accelerations_are_those_of_the_other_engine(name: str) -> None:
     for machine in (robot(name), regularized(name)):
         for seed in (1, 2):
             used = alike(machine, *moving(robot(name), seed), seed)
             assert used or name not in IN_KERNEL
+
+
+@pytest.mark.parametrize("locks", [["j1"], ["j2"], [Locked("j2", ("wx",))]])
+def test_locked_joints_of_a_tree_stand_still(locks: Any) -> None:
+    """Whole or axis by axis, whatever the others do; the oracle are the rows of the locks."""
+    machine, rng = arm("spherical"), np.random.default_rng(3)
+    native, python = both(machine, rng.normal(size=machine.nv), locks=locks)
+    q = pin.randomConfiguration(machine.model, -np.ones(machine.nq), np.ones(machine.nq))
+    v = rng.normal(size=machine.nv)
+    v[native.rows.locked] = 0.0
+    a = native.acceleration(0.0, q, v)
+    close(a, python.acceleration(0.0, q, v), SAME)
+    close(native.terms(0.0, q, v)[0] @ a, np.zeros(len(native.rows)), SAME)
+    assert native.engine == "native" and native.solver == "aba"
+
+
+def arm(kind: str, joints: int = 4) -> pl.Mechanism:
+    """Joints one after another, the second of some kind."""
+    rng = np.random.default_rng(1)
+    kinds = ["revolute", "revolute", kind, *["revolute"] * (joints - 3)]
+    return tables.build(
+        tables.table(
+            "arm",
+            *(
+                tables.joint(f"j{k}", one, f"b{k}" if k else "ground", f"b{k + 1}",
+                             rng.normal(size=3), rng.normal(size=3))
+                for k, one in enumerate(kinds)
+            ),
+        )
+    )  # fmt: skip
+
+
+def test_long_chains_are_for_articulated_bodies() -> None:
+    """Work on the mass matrix grows with the square of the depth."""
+    for joints, engine in ((20, "native"), (40, "python")):
+        machine = arm("revolute", joints)
+        equations = pl.EquationsOfMotion(machine)
+        assert equations.engine == engine and equations.solver == "aba"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_couplings(seed: int) -> None:
+    """Cams, ``sum P(q) = 0``, in a tree and beside a loop; the oracle is one dense solution."""
+    rng = np.random.default_rng(seed)
+    base = robot("five-bar") if seed % 2 else arm("prismatic", 6)
+    names = tuple(str(name) for name in rng.permutation(base.joints)[: 2 + seed % 2])
+    cam = Coupling("cam", names, tuple(tuple(rng.normal(size=rng.integers(2, 6))) for _ in names))
+    machine = build(replace(base.description, couplings=(cam,)))
+    q, v, tau = base.neutral + 0.3 * rng.normal(size=base.nq), *rng.normal(size=(2, base.nv))
+    M, f, J, gamma, _ = pl.EquationsOfMotion(machine).system(0.0, q, v)
+    chosen = independent(J)
+    dynamics, none = kernel.Dynamics(pinocchio_solver.tables_of_rows(machine)), [0.0] * len(chosen)
+    dynamics.hold(chosen, none, none, machine.model.armature)
+    a = np.empty(machine.nv)
+    assert dynamics.acceleration(q, v, tau, a) == 0
+    close(a, dense(M, J[chosen], f + tau, -gamma[chosen], np.ones(len(chosen)))[0], 1e-9)
+
+
+def independent(J: Array) -> list[int]:
+    """The last row, of the coupling, and rows that are independent of it."""
+    chosen: list[int] = [len(J) - 1]
+    for k in range(len(J) - 1):
+        if np.linalg.svd(J[[*chosen, k]], compute_uv=False)[-1] > 1e-3:
+            chosen.append(k)
+    return chosen
 
 
 def random_mechanism(kind: str, seed: int) -> Table:
@@ -157,7 +230,9 @@ def test_an_engine_that_there_is_not() -> None:
 # -- runs -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["four-bar", "delta", "bricard", "prrr3"])
+@pytest.mark.parametrize(
+    "name", ["four-bar", "delta", "bricard", "prrr3", "six_axis_arm", "gear-pair", "screw-jack"]
+)
 def test_runs_take_the_same_steps(name: str) -> None:
     machine = regularized(name)
     q, v = moving(machine, 1)

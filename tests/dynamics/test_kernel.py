@@ -129,10 +129,8 @@ class Held:
     """A robot in the kernel, with the rows that were chosen for Pinocchio's solver."""
 
     def __init__(self, solver: ConstraintDynamics, machine: pl.Mechanism) -> None:
-        models = pinocchio_solver._loop_models(machine)
-        assert models is not None
-        self.solver, self.machine, self.models = solver, machine, models
-        self.dynamics = kernel.Dynamics(models.tables)
+        self.solver, self.machine = solver, machine
+        self.dynamics = kernel.Dynamics(pinocchio_solver.tables_of_rows(machine))
 
     def hold(self, held: HeldRows) -> list[int]:
         """Hold these rows, in Pinocchio's order of elimination: the last one first."""

@@ -31,6 +31,10 @@ NOT_TIED = {
 }
 
 
+PINOCCHIO = pl.Automatic("python")
+"""The kernel, which `test_kernel` is about, can do more."""
+
+
 def in_use(equations: pl.EquationsOfMotion) -> bool:
     return equations.solver == "constraintDynamics"
 
@@ -69,7 +73,7 @@ def test_the_solver_is_in_use(name: str) -> None:
 def test_what_it_cannot_express_is_for_the_matrices(name: str) -> None:
     machine = robot(name)
     q, v = moving(machine, 1)
-    equations = pl.EquationsOfMotion(machine)
+    equations = pl.EquationsOfMotion(machine, formulation=PINOCCHIO)
     equations.acceleration(0.0, q, v)
     assert not in_use(equations)
 

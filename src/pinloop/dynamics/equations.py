@@ -48,7 +48,6 @@ from .pinocchio_solver import (
     assembled_home,
     constraint_dynamics,
     standing,
-    tables_of_rows,
 )
 
 if HAS_KERNEL:
@@ -210,7 +209,7 @@ class EquationsOfMotion:
     def _constraint_dynamics(self) -> ConstraintDynamics | None:
         """Pinocchio's solver for loops, if nothing else was asked for and it is right."""
         # A formulation that is asked for is the one that is used.
-        if self._automatic is None or self._is_tree or self.rank is None:
+        if self._automatic is None or self.rank is None:
             return None
         q = None if self._home is None else self._home[1]
         rank = self.rank - len(self.rows.locked)
@@ -219,18 +218,15 @@ class EquationsOfMotion:
     @property
     def tables(self) -> Tables | None:
         """The robot in the kernel, if it can compute these accelerations, but for the forces."""
-        if self._by_recursion:
-            native = HAS_KERNEL and self.wanted_engine == "native"
-            return tables_of_rows(self.robot) if native else None
         return None if self._constraint_dynamics is None else self._constraint_dynamics.tables
 
     @property
     def solver(self) -> str:
         """Name of what computes accelerations.
 
-        "aba" and "constraintDynamics" are methods of Pinocchio, the latter also of the kernel; else
-        the name of the formulation. Where the rows that "constraintDynamics" holds nearly depend on
-        each other, `Augmented` takes over.
+        "aba" and "constraintDynamics" are methods of Pinocchio, and of the kernel; else the name of
+        the formulation. Where the rows that "constraintDynamics" holds nearly depend on each other,
+        `Augmented` takes over.
         """
         if self._on_state is not None:
             return type(self._on_state).__name__
@@ -246,7 +242,7 @@ class EquationsOfMotion:
     @property
     def engine(self) -> Engine:
         """What computes accelerations: the native kernel, or Python, which may call Pinocchio."""
-        return "python" if self._by_recursion or self.tables is None else "native"
+        return "python" if self.tables is None else "native"
 
     def acceleration(self, t: float, q: Configuration, v: Velocity) -> Array:
         """Acceleration, shape (nv,); of what is not finite an error, shapes are not checked.

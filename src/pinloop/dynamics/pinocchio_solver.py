@@ -54,9 +54,13 @@ contain: least ones for rows to be chosen, and to be held on to."""
 _WORSE = 0.3
 """Part of what it was below which a pivot makes a choice of rows stale: where loops are open, in
 the stages of a step, the rows that are let go stray by its inverse root."""
-_MOST_ROWS = 60
-"""Rows of its models, six for most loops, up to which it is the fastest: it factorises them as one
-dense block. With more than ten loops `Augmented` and the rows that regularization leaves are."""
+_MOST_ROWS, _MOST_HELD = 60, 80
+"""Rows of its models, six for most loops, up to which Pinocchio is the fastest: it factorises them
+as one dense block; and rows that are held up to which the kernel is. With more of them `Augmented`
+and the rows that regularization leaves are."""
+_DEEP = 16
+"""Velocities from bodies to the ground, in the root mean square, beyond which the articulated
+bodies of Pinocchio are faster than the kernel's mass matrix."""
 _HOMES = 4
 """Configurations that are tried until there is a good choice of rows."""
 
@@ -81,16 +85,21 @@ class _LoopModels(NamedTuple):
     Args:
         models: constraint models of Pinocchio.
         places: place of each of these among all rows of the models.
-        units: factor that makes these rows compare: one over the length for linear ones.
         size: number of rows of the models.
-        tables: the robot and these rows as the kernel sees them, if it can.
     """
 
     models: pin.StdVec_RigidConstraintModel
     places: NDArray[np.intp]
-    units: Array
     size: int
-    tables: Tables | None
+
+    def hold(self, held: HeldRows, least: float) -> HeldRows:
+        """A choice with what Pinocchio needs; ``least``: their smallest size."""
+        places, damping = self.places[held.chosen], None
+        if len(places) < self.size:
+            damping = np.full(self.size, _FREE * least)
+            damping[places] = _HELD * least
+        proximal = pin.ProximalSettings(0.0, 0.0, _HELD * least, 1)
+        return held._replace(places=places, proximal=proximal, damping=damping)
 
 
 class HeldRows(NamedTuple):
@@ -101,7 +110,7 @@ class HeldRows(NamedTuple):
         places: the same among all rows of the models.
         stale: per held row the pivot below which others would be better.
         bad: the same for pivots at which the choice is no good any more.
-        proximal: settings of Pinocchio's solver.
+        proximal: settings of Pinocchio's solver; None for the kernel.
         damping: per row, infinite where it is let go; None if all rows are held.
     """
 
@@ -109,8 +118,8 @@ class HeldRows(NamedTuple):
     places: NDArray[np.intp]
     stale: Array
     bad: Array
-    proximal: pin.ProximalSettings
-    damping: Array | None
+    proximal: pin.ProximalSettings | None = None
+    damping: Array | None = None
 
 
 class _Prepared(NamedTuple):
@@ -136,28 +145,31 @@ class ConstraintDynamics:
     Args:
         rows: all rows of the robot, those of its loops.
         rank: number of independent rows.
-        loops: its loops as constraint models.
         home: rows to hold wherever they are a good choice.
         engine: who solves.
     """
 
     def __init__(
-        self,
-        rows: RowSet,
-        rank: int,
-        loops: _LoopModels,
-        home: HeldRows | None = None,
-        engine: Engine = "native",
+        self, rows: RowSet, rank: int, home: HeldRows | None = None, engine: Engine = "native"
     ) -> None:
         self._robot, self.rank = rows.robot, rank
         self._model = standing(rows.robot.model, rows.locked)
         self._locked = rows.locked if len(rows.locked) else None
-        self._loops, self._rows = loops, rows.whole
-        self.home, self.tables = home, loops.tables if engine == "native" else None
+        self._rows, robot = rows.whole, rows.robot
+        self._units = np.where(self._rows.angular, 1.0, 1 / robot.length)
+        self.home, self.tables = home, tables_of_rows(robot) if engine == "native" else None
+        self._loops = _loop_models(robot) if self.tables is None else None
+
+    @property
+    def can(self) -> bool:
+        """Whether it is the kernel or Pinocchio that is the fastest for all these rows."""
+        if self.tables is not None:
+            return self.rank <= _MOST_HELD
+        return self._loops is not None and self._loops.size <= _MOST_ROWS
 
     def choose(self, q: Array, data: pin.Data) -> HeldRows | None:
         """Rows to hold at a configuration; None if no choice is good."""
-        size, units, places = self._loops.size, self._loops.units, self._loops.places
+        units = self._units
         try:
             gram = self._gram(q, data)
         except (SingularMass, NotFinite):  # here is no inverse mass matrix, which is needed
@@ -166,18 +178,13 @@ class ConstraintDynamics:
         if chosen is None:
             return None
         chosen = chosen[::-1]  # Pinocchio eliminates the last row first
-        at, sizes = places[chosen], np.diagonal(gram)[chosen]
-        least = float(sizes.min())
+        sizes = np.diagonal(gram)[chosen]
         stale = bad = _BAD * sizes
-        if len(at) < len(places):
+        if len(chosen) < len(units):
             pivots = np.diagonal(np.linalg.cholesky(gram[np.ix_(chosen, chosen)])) ** 2
             stale = np.maximum(bad, _WORSE * pivots)
-        damping = None
-        if len(at) < size:
-            damping = np.full(size, _FREE * least)
-            damping[at] = _HELD * least
-        proximal = pin.ProximalSettings(0.0, 0.0, _HELD * least, 1)
-        return HeldRows(chosen, at, stale, bad, proximal, damping)
+        held = HeldRows(chosen, chosen, stale, bad)
+        return held if self._loops is None else self._loops.hold(held, float(sizes.min()))
 
     def acceleration(
         self, space: WorkSpace, held: HeldRows | None, q: Array, v: Array, tau: Array
@@ -217,8 +224,9 @@ class ConstraintDynamics:
     ) -> tuple[Array, int]:
         """The same by Pinocchio: the same rows, in the same order, and the same pivots."""
         loops, prepared = self._loops, space.solver
+        assert loops is not None
         if not isinstance(prepared, _Prepared) or prepared.loops is not loops:
-            prepared = self._prepare(space)
+            prepared = self._prepare(space, loops)
         model, data, models, size = self._model, space.data, loops.models, loops.size
         states, system = prepared.states, prepared.system
         a = pin.constraintDynamics(model, data, q, v, tau, models, states, held.proximal)
@@ -234,22 +242,22 @@ class ConstraintDynamics:
             return a, _BAD_ROWS
         return np.array(a), _STALE_ROWS if (pivots < held.stale).any() else 0
 
-    def _prepare(self, space: WorkSpace) -> _Prepared:
-        """Prepare a work space for these loops."""
+    def _prepare(self, space: WorkSpace, loops: _LoopModels) -> _Prepared:
+        """Prepare a work space for the loops."""
         states = pin.StdVec_RigidConstraintData()
-        for model in self._loops.models:
+        for model in loops.models:
             states.append(model.createData())
-        pin.initConstraintDynamics(self._model, space.data, self._loops.models, states)
-        right = np.empty(self._loops.size + self._robot.nv)
-        prepared = _Prepared(self._loops, states, space.data.constraint_chol, right)
+        pin.initConstraintDynamics(self._model, space.data, loops.models, states)
+        right = np.empty(loops.size + self._robot.nv)
+        prepared = _Prepared(loops, states, space.data.constraint_chol, right)
         space.solver = prepared
         return prepared
 
     def _are_closed(self, data: pin.Data, q: Array) -> bool:
         """Whether the loops are closed at a configuration."""
         pin.framesForwardKinematics(self._model, data, q)
-        gaps = self._rows.residual_at(data, q)[: len(self._loops.places)]
-        return float(np.abs(self._loops.units * gaps).max()) < CLOSED
+        gaps = self._units * self._rows.residual_at(data, q)
+        return float(np.abs(gaps).max(initial=0.0)) < CLOSED
 
     def _gram(self, q: Array, data: pin.Data) -> Array:
         """``J M^-1 J'`` of all rows of the pairs at a configuration.
@@ -259,7 +267,7 @@ class ConstraintDynamics:
         M = from_upper(pin.crba(self._model, data, q))
         pin.computeJointJacobians(self._model, data, q)
         pin.updateFramePlacements(self._model, data)
-        J = self._rows.jacobian_at(data, q)[: len(self._loops.places)]
+        J = self._rows.jacobian_at(data, q)
         return np.asarray(J @ solve_mass(factor_mass(M, J[:0])[0], J.T))
 
 
@@ -345,16 +353,27 @@ def constraint_dynamics(
         engine: who solves.
     """
     robot = rows.robot
-    parts = [rows.loops.rows_of[loop.name] for loop in robot.loops]
-    if rank == 0 or sum(part.stop - part.start for part in parts) != rows.unlocked:
+    if rows.unlocked == 0:
+        return _of_tree(rows) if engine == "native" else None
+    solver = ConstraintDynamics(rows, rank, None, engine)
+    if rank == 0 or len(rows.loops) != rows.unlocked or not solver.can:
         return None
-    loops = _loop_models(robot)
-    if loops is None or loops.size > _MOST_ROWS:
-        return None
-    home, decided = _home_rows(robot, rank, rows.locks, engine)
+    solver.home, decided = _home_rows(robot, rank, rows.locks, engine)
     if not decided and q is not None:
-        home, _ = _rows_at(ConstraintDynamics(rows, rank, loops, None, engine), rows, [q])
-    return None if home is None else ConstraintDynamics(rows, rank, loops, home, engine)
+        solver.home, _ = _rows_at(solver, rows, [q])
+    return None if solver.home is None else solver
+
+
+def _of_tree(rows: RowSet) -> ConstraintDynamics | None:
+    """The kernel for a robot without rows, if it is faster than articulated bodies."""
+    model = rows.robot.model
+    depths = [sum(model.nvs[k] for k in support) for support in model.supports]
+    if not has_regular_mass(rows.robot) or np.mean(np.square(depths)) > _DEEP**2:
+        return None
+    none = np.zeros(0)
+    no_rows = none.astype(np.intp)
+    solver = ConstraintDynamics(rows, 0, HeldRows(no_rows, no_rows, none, none))
+    return None if solver.tables is None else solver
 
 
 @remembered
@@ -362,10 +381,8 @@ def _home_rows(
     robot: Mechanism, rank: int, locks: tuple[Locked, ...], engine: Engine
 ) -> tuple[HeldRows | None, bool]:
     """Rows to hold by the robot's own configurations, and whether these have settled it."""
-    loops, rows = _loop_models(robot), RowSet(robot, (), locks)
-    if loops is None:
-        return None, True
-    return _rows_at(ConstraintDynamics(rows, rank, loops, None, engine), rows, _homes(robot))
+    rows = RowSet(robot, (), locks)
+    return _rows_at(ConstraintDynamics(rows, rank, None, engine), rows, _homes(robot))
 
 
 def _rows_at(
@@ -457,13 +474,12 @@ def _agrees(solver: ConstraintDynamics, held: HeldRows, rows: RowSet, q: Array) 
 
 @remembered
 def _loop_models(robot: Mechanism) -> _LoopModels | None:
-    """The loops of a robot as constraint models; None if these cannot express them."""
-    models, ties = pin.StdVec_RigidConstraintModel(), []
+    """The loops of a robot as constraint models; None if these cannot express all its rows."""
+    models = pin.StdVec_RigidConstraintModel()
     places: list[int] = []
-    units: list[float] = []
+    size = 0
     for loop in robot.loops:
-        pair = loop.pair
-        rows = _held_rows(pair) if pair.is_group else []
+        rows = _held_rows(loop.pair) if loop.pair.is_group else []
         if not rows:
             return None
         a, b = (robot.model.frames[index] for index in (loop.frame_a, loop.frame_b))
@@ -474,14 +490,11 @@ def _loop_models(robot: Mechanism) -> _LoopModels | None:
         models.append(
             pin.RigidConstraintModel(kind, robot.model, *frames, pin.ReferenceFrame.LOCAL)
         )
-        ties.append((*frames[2:], *frames[:2], list(np.eye(6)[rows]), point))
-        places += [len(units) + row for row in rows]
-        units += [1 / robot.length] * 3 + ([] if point else [1.0] * 3)
-    at = np.array(places, dtype=np.intp)
-    if not places:
+        places += [size + row for row in rows]
+        size += 3 if point else 6
+    if not places or robot.couplings:
         return None
-    tables = tables_of(robot.model, ties) if HAS_KERNEL else None
-    return _LoopModels(models, at, np.array(units)[at], len(units), tables)
+    return _LoopModels(models, np.array(places, dtype=np.intp), size)
 
 
 def stop_dynamics(rows: RowSet, rank: int | None) -> StopDynamics | None:
@@ -489,25 +502,37 @@ def stop_dynamics(rows: RowSet, rank: int | None) -> StopDynamics | None:
 
     ``rank``: number of independent rows; where it is less than all, it is open which to hold.
     """
-    if not (HAS_KERNEL and len(rows) == rank == len(rows.loops) and has_regular_mass(rows.robot)):
+    if not len(rows) == rank == len(rows.loops) or not has_regular_mass(rows.robot):
         return None
-    tables = tables_of_rows(rows.robot)
+    tables = tables_of_rows(rows.robot, whole=False)
     return None if tables is None else StopDynamics(tables)
 
 
 @remembered
-def tables_of_rows(robot: Mechanism) -> Tables | None:
-    """A robot and the rows of its equations, in units that compare, as the kernel sees them."""
-    rows, frames = Constraints(robot), robot.model.frames
-    if len(rows.constant) < len(robot.loops) or rows.couplings:
+def tables_of_rows(robot: Mechanism, *, whole: bool = True) -> Tables | None:
+    """A robot and its rows as the kernel sees them, if it can.
+
+    ``whole``: all rows of its pairs, with the points of balls; else those that regularization has
+    left, in units that compare.
+    """
+    rows, frames = Constraints(robot, full=whole), robot.model.frames
+    if not HAS_KERNEL or len(rows.constant) < len(robot.loops):
         return None
-    ties = []
+    unit = np.where(rows.angular, 1.0, 1.0 if whole else 1 / robot.length)
+    ties, couplings = [], []
     for loop in robot.loops:
         a, b = frames[loop.frame_a], frames[loop.frame_b]
+        along = unit[rows.rows_of[loop.name], None] * rows.constant[loop.name]
+        point = whole and np.array_equal(along, np.eye(6)[:3])
+        point = point and not _between_free_bodies(robot.model, a, b)
         ends = a.parentJoint, a.placement, b.parentJoint, b.placement
-        units = np.where(rows.angular[rows.rows_of[loop.name]], 1.0, 1 / robot.length)
-        ties.append((*ends, [*(units[:, None] * rows.constant[loop.name])], False))
-    return tables_of(robot.model, ties)
+        ties.append((*ends, [*along], point))
+    for coupling in rows.couplings:
+        at = [robot.coordinates(joint) for joint in coupling.joints]
+        scale = unit[rows.rows_of[coupling.name]][0]
+        sums = zip(at, coupling.polynomials, strict=True)
+        couplings.append([(x.q.start, x.v.start, [scale * c for c in p]) for x, p in sums])
+    return tables_of(robot.model, ties, couplings)
 
 
 def _held_rows(pair: Pair) -> list[int]:

@@ -114,7 +114,10 @@ class NativeSteps:
         tableau, groups = method.tableau, [loop.pair for loop in equations.robot.loops]
         chooses = projector is None or projector.chooses
         explicit = not tableau.implicit and len(tableau.errors) <= 2
-        if not (explicit and chooses and all(isinstance(pair, MotionGroup) for pair in groups)):
+        known = (
+            all(isinstance(pair, MotionGroup) for pair in groups) and not equations.robot.couplings
+        )
+        if not (explicit and chooses and known):
             return None
         loads = native_loads(equations.robot, equations.given_forces)
         if equations.tables is None or loads is None:
