@@ -6,6 +6,9 @@ import gc
 import pickle
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,8 @@ from pinloop.integrate import EveryStep, Recorded, Recording, Samples, States
 from pinloop.simulation.modes import RobotManifold
 from pinloop.simulation.trajectory import sampled
 
+from .. import screw_tables as tables
+from ..linkages import windows
 from ..screw_tables import Array
 from ..states import close, moving, regularized, robot
 
@@ -136,6 +141,48 @@ def test_no_sample_beside_a_change_or_an_end() -> None:
     found = recorded([0.0, 0.1, 0.1 + far, 0.2 - far, 0.25, 0.2 + 0.05 + far], [2, 3], 0.1)
     changes = [0.1, *[0.1 + far] * 2, *[0.2 - far] * 2, 0.2]
     assert found.t.tolist() == [0.0, *changes, 0.25 + far]
+
+
+def errors(fine: pl.Trajectory, run: pl.Trajectory, times: Array) -> tuple[float, float]:
+    """Largest errors of configurations and velocities at some times."""
+    gaps = [
+        (fine.robot.difference(fine(t).q, run(t).q), fine(t).v - run(t).v) for t in times.tolist()
+    ]
+    q, v = (np.abs(part).max() for part in zip(*gaps, strict=True))
+    return float(q), float(v)
+
+
+@pytest.mark.parametrize("name", ["four-bar", "rssr"])
+def test_samples_are_as_accurate_as_steps_and_of_the_order_of_the_method_between(
+    name: str, tmp_path: Path
+) -> None:
+    """Samples farther apart than steps are refined, too: half as far apart, at most a thirtieth."""
+    start = robot(name), *moving(robot(name), 1)
+    fine = pl.simulate(*start, until=1.0, method=pl.MuntheKaas(rtol=1e-12, atol=1e-12))
+    between = np.random.default_rng(0).uniform(0.0, 1.0, 200)
+    found = []
+    for every in (0.05, 0.025, 0.0125):
+        run = pl.simulate(*start, until=1.0, save_every=every)
+        q, v = errors(fine, run, run.t)
+        assert q < 1e-9 and v < 2e-8
+        found.append(errors(fine, run, between)[1])
+        quintic = errors(fine, replace(run, inner=None), between)[1]
+        assert found[-1] < max(0.1 * quintic, 1e-8)
+        again = pl.load_trajectory(run.save(tmp_path / "run.npz"))
+        assert errors(run, again, between) < (1e-12, 1e-9)
+    for far, near in pairwise(found):
+        assert near < max(far / 30.0, 2e-8)
+
+
+def test_samples_on_a_branch_are_not_computed_from_rows_that_lose_rank() -> None:
+    """The window swings through its flat pose at the sample at 0.72 s, half of the times."""
+    window = tables.build(windows(1))
+    v = np.array([-1.0 if joint.startswith("low") else 1.0 for joint in window.joints])
+    run = pl.simulate(window, window.neutral, v, until=1.5, save_every=0.08)
+    fine = pl.simulate(window, window.neutral, v, until=1.5)
+    assert run.inner is not None and np.isinf(run.inner).any() and np.isnan(run.inner).any()
+    q, speed = errors(fine, run, np.linspace(0.0, 1.5, 301))
+    assert q < 1e-5 and speed < 1e-3
 
 
 @pytest.mark.parametrize(("method", "inside"), [("dopri5", 0), ("dop853", 4)])

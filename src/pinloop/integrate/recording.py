@@ -234,6 +234,8 @@ class Samples:
         self._number = 1  # of the next sample; the start is kept anyhow
         self._fixed = -np.inf  # time of the last state that is no sample
         self._latest: Recorded | None = None
+        # Whether more can be computed later of all steps since the last sample, and before that.
+        self._later = self._last_later = True
 
     def add(self, state: Recorded) -> None:
         """Take the next state; errors of ``inside`` pass through."""
@@ -241,14 +243,18 @@ class Samples:
             self._fix()
         # Before the samples: should one of them fail, the last state is kept nevertheless.
         self._latest = state
+        later = state.inner is not None and bool(np.isnan(state.inner).all())
+        self._later &= later
         if state.inside is None:
             self._fix()
+            self._later = True
             return
         while (time := self._start + self._number * self._every) <= state.t:
             self._number += 1
             if time > self._fixed + SAME * self._every:
                 there = state[1:4] if time == state.t else state.inside(time)
                 self._append(time, *there, state.mode)
+                self._later = later
 
     @property
     def last(self) -> float | None:
@@ -267,13 +273,16 @@ class Samples:
         t, last = self._latest.t, self._table.last
         if last is not None and last > self._fixed and last >= t - SAME * self._every:
             self._table.count -= 1
+            self._later &= self._last_later
         self._append(*self._latest[:5])
         self._latest, self._fixed = None, t
 
     def _append(self, t: float, q: Array, v: Array, a: Array, mode: int) -> None:
         table = self._table
         psi = self._manifold.difference(table.q[table.count - 1], q) if table.count else None
-        table.add(Recorded(t, q, v, a, mode, psi))
+        inner = np.full((len(INNER), len(v)), np.nan) if self._later and psi is not None else None
+        self._last_later = self._later
+        table.add(Recorded(t, q, v, a, mode, psi, inner=inner))
 
 
 Recording = EveryStep | Samples

@@ -104,7 +104,8 @@ def simulate(
         stabilization: projection to the constraint manifold; None to see the drift.
         regularization: remove redundant loop rows first.
         save_every: interval of the stored states [s]; both sides of every change of the mode and
-            the last state are stored too. Every step by default.
+            the last state are stored too. They are as accurate as steps; states between them are
+            interpolated, and less so where the motion takes several steps. Every step by default.
         progress: show a progress bar.
 
     Returns:

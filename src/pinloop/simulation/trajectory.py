@@ -178,8 +178,8 @@ class Trajectory:
         """State at one time or several, between the stored ones by interpolation in the algebra.
 
         With "dop853" it is of eighth order and takes four more evaluations of the accelerations
-        per step; with other methods it is of fifth order. So it is between states that `save_every`
-        has kept, which may be far apart.
+        per step; with other methods it is of fifth order. States that `save_every` has kept are as
+        accurate as steps; between them it has these orders in their distance.
 
         Raises:
             BadValue: a time outside the run.
@@ -381,7 +381,8 @@ def sampled(run: Trajectory, every: float) -> Trajectory:
     for k, mode in enumerate(run.mode):
         state = Recorded(float(run.t[k]), run.q[k], run.v[k], run.a[k], int(mode))
         if k > 0 and run.t[k] > run.t[k - 1]:
-            state = state._replace(inside=partial(_inside, run, int(mode)))
+            inner = None if run.inner is None else run.inner[k - 1]
+            state = state._replace(inside=partial(_inside, run, int(mode)), inner=inner)
         samples.add(state)
     return replace(run, **samples.states()._asdict(), limits=run.limits_passed)
 
