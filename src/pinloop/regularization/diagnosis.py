@@ -30,7 +30,7 @@ from ..constraints.closure import Constraints
 from ..errors import LoopNotClosed
 from ..model.description import Rounding
 from ..model.mechanism import Mechanism, require_robot
-from ..tables.report import Cell, KeyValues, Notes, Report, Table
+from ..tables.report import Cell, KeyValues, Notes, Report, Reported, Table
 from ..tolerances import MOTION_SHARE, PLACEHOLDER_MASS, Regularity
 from .regularize import count_rows
 
@@ -58,7 +58,7 @@ class LoopSummary:
 
 @public
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Reported):
     """Result of `diagnose`; prints as a table.
 
     Args:
@@ -118,14 +118,8 @@ class Diagnosis:
         """The report as plain values, for JSON."""
         return asdict(self)
 
-    def __str__(self) -> str:
-        return str(self.report())
-
     def __rich__(self) -> Report:
         return self.report()
-
-    def _repr_html_(self) -> str:
-        return self.report()._repr_html_()
 
     def report(self) -> Report:
         """The diagnosis for reading: print it, give it to rich, or let a notebook show it."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -190,6 +191,20 @@ def section_blocks(result: object, sections: Iterable[Section]) -> tuple[Block, 
             )
         blocks.append(block)
     return tuple(blocks)
+
+
+class Reported(ABC):
+    """What has a report for reading, as which it prints, in rich and in notebooks too."""
+
+    @abstractmethod
+    def __rich__(self) -> Report:
+        """The report."""
+
+    def __str__(self) -> str:
+        return str(self.__rich__())
+
+    def _repr_html_(self) -> str:
+        return self.__rich__()._repr_html_()
 
 
 @public

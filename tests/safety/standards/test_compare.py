@@ -88,6 +88,7 @@ def test_one_stop_for_all_rows() -> None:
     assert "axis 'a' moves at 1000 mm/s in the computed stop, at 1500 mm/s in the table" in text
     assert "axis 'b' moves at 0 mm/s in the computed stop, at 2000 mm/s in the table" in text
     assert len(comparison.as_dict()["warnings"]) == 2
+    assert "axis &#39;a&#39; moves" in comparison._repr_html_()
 
 
 def test_a_stop_of_another_category_is_told() -> None:

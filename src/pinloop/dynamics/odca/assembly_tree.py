@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from scipy.cluster.hierarchy import DisjointSet
 
 from ...boundary.marks import Indices
 
@@ -345,21 +346,16 @@ def _is_range(places: list[int]) -> bool:
 
 
 def _closes_no_loop(cluster: list[_Piece], inner: list[int], grounded: set[int]) -> bool:
-    """Whether joints between pieces and ground form a tree; union and find."""
+    """Whether joints between pieces and ground form a tree."""
     ground = len(cluster)
-    root = [ground if child.grounded else k for k, child in enumerate(cluster)] + [ground]
-
-    def find(k: int) -> int:
-        while root[k] != k:
-            k = root[k]
-        return k
-
+    joined = DisjointSet(range(ground + 1))
+    for k, child in enumerate(cluster):
+        if child.grounded:
+            joined.merge(k, ground)
     for joint in inner:
         ends = [k for k, child in enumerate(cluster) for own in child.handles if own == joint]
-        a, b = find(ends[0]), find(ground if joint in grounded else ends[-1])
-        if a == b:
+        if not joined.merge(ends[0], ground if joint in grounded else ends[-1]):
             return False
-        root[min(a, b)] = max(a, b)
     return True
 
 

@@ -27,7 +27,7 @@ from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism
 from ...simulation.limits import LimitPassed
 from ...tables.number_format import units_of
-from ...tables.report import Report
+from ...tables.report import Report, Reported
 from ..brakes.brakes import Brakes
 from ..brakes.template import driven_joints
 from ..space.interval_tree import joint_limits
@@ -161,7 +161,7 @@ class Settings:
 
 @public
 @dataclass(frozen=True, eq=False)
-class AnnexB:
+class AnnexB(Reported):
     """Stopping times and distances of a robot, axis by axis.
 
     Args:
@@ -189,11 +189,8 @@ class AnnexB:
     def __repr__(self) -> str:
         return f"<AnnexB of '{self.robot.name}': {len(self.stops)} stops of {len(self.axes)} axes>"
 
-    def __str__(self) -> str:
-        return str(self.report())
-
-    def _repr_html_(self) -> str:
-        return self.report()._repr_html_()
+    def __rich__(self) -> Report:
+        return self.report()
 
     def select(self, **wanted: Any) -> tuple[AxisStop, ...]:
         """Return the stops with the wanted attributes, e.g. ``axis="joint_1", category=0``."""

@@ -11,7 +11,7 @@ import numpy as np
 from ...boundary.arguments import public
 from ...errors import BadValue
 from ...tables.number_format import SLIDING, TURNING, Units, numbers, units_of
-from ...tables.report import Block, Cell, KeyValues, Notes, Report, Table
+from ...tables.report import Block, Cell, KeyValues, Notes, Report, Reported, Table
 from ..stopping import StopResult
 from ..stopping.result import PLANNING_AID
 from .published import Measured, StoppingTable
@@ -103,7 +103,7 @@ class Compared:
 
 @public
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Reported):
     """Computed stops beside published ones: print it, or let rich or a notebook show it.
 
     Args:
@@ -116,8 +116,8 @@ class Comparison:
     source: str = ""
     robot: str = ""
 
-    def __str__(self) -> str:
-        return str(self.table())
+    def __rich__(self) -> Report:
+        return self.table()
 
     def table(self, facts: Iterable[tuple[str, str]] = ()) -> Report:
         """The comparison for reading; ``facts`` are further lines above it: name, text."""

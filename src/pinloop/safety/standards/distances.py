@@ -7,7 +7,7 @@ called ``D_DS + Z``.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from ...boundary.arguments import flat_numbers, public
 from ...boundary.csv import write_rows
 from ...errors import BadValue
 from ...tables.number_format import milliseconds, number
-from ...tables.report import Block, Cell, KeyValues, Mark, Notes, Report, Table
+from ...tables.report import Block, Cell, KeyValues, Mark, Notes, Report, Reported, Table
 from ..stopping import StopResult
 from ..stopping.result import PLANNING_AID
 from ..studies.study import Study
@@ -47,7 +47,7 @@ class Term:
 
 
 @public
-class Distance(ABC):
+class Distance(Reported):
     """A distance that is the sum of its terms."""
 
     terms: tuple[Term, ...]
@@ -60,11 +60,8 @@ class Distance(ABC):
     def table(self) -> Report:
         """Every term with its value, its formula and where it comes from."""
 
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+    def __rich__(self) -> Report:
+        return self.table()
 
     def __getitem__(self, symbol: str) -> Term:
         """A term by its symbol, e.g. ``"S_s"``."""

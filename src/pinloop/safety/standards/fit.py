@@ -21,7 +21,7 @@ from ...boundary.arguments import public
 from ...boundary.marks import Array
 from ...errors import BadValue, PinloopWarning, StopFailed
 from ...model.mechanism import Mechanism
-from ...tables.report import Cell, KeyValues, Notes, Report, Table
+from ...tables.report import Cell, KeyValues, Notes, Report, Reported, Table
 from ...tolerances import FIT_COST, FIT_SLOPE, FIT_STEP, LEAST_TORQUE
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import Source
@@ -271,7 +271,7 @@ class AxisFit:
 
 @public
 @dataclass(frozen=True)
-class Fit:
+class Fit(Reported):
     """Fitted brakes: print it, or let rich or a notebook show it.
 
     Args:
@@ -286,8 +286,8 @@ class Fit:
     comparison: Comparison
     warnings: tuple[str, ...]
 
-    def __str__(self) -> str:
-        return str(self.table())
+    def __rich__(self) -> Report:
+        return self.table()
 
     def table(self, facts: Iterable[tuple[str, str]] = ()) -> Report:
         """The fit for reading; ``facts`` are further lines above it: a name and what it is."""

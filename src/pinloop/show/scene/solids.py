@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from ...boundary.marks import Array, Integers
 from ...boundary.meshes import mesh_unit, read_mesh_parts
@@ -280,32 +281,18 @@ def crease_normals(vertices: Array, faces: Integers) -> tuple[Array, Integers, A
 
     Returned are vertices, faces and normals of the split mesh.
     """
-    areas = _areas(vertices, faces)
+    areas, corners = _areas(vertices, faces), np.arange(faces.size + 1)
     units = areas / np.linalg.norm(areas, axis=1)[:, None]
-    corner, other = _neighbours(faces.ravel())
+    at = csr_array((np.ones(faces.size), faces.ravel(), corners))  # which corner at which vertex
+    corner, other = (at @ at.T).nonzero()
     smooth = np.einsum("ij,ij->i", units[corner // 3], units[other // 3]) > _CREASE
-    normals = np.zeros((faces.size, 3))
-    for axis in range(3):
-        weights = areas[other[smooth] // 3, axis]
-        normals[:, axis] = np.bincount(corner[smooth], weights, minlength=faces.size)
+    around = csr_array((np.ones(np.sum(smooth)), (corner[smooth], other[smooth])))
+    normals = around @ np.repeat(areas, 3, axis=0)
     normals /= np.linalg.norm(normals, axis=1)[:, None]
-    corners = np.hstack([vertices[faces.ravel()], normals]).astype(np.float32)
-    unique, index = np.unique(corners, axis=0, return_inverse=True)
+    ends = np.hstack([vertices[faces.ravel()], normals]).astype(np.float32)
+    unique, index = np.unique(ends, axis=0, return_inverse=True)
     split = np.asarray(unique, dtype=float)
     return split[:, :3], np.asarray(index).reshape(-1, 3).astype(np.int64), split[:, 3:]
-
-
-def _neighbours(owner: Integers) -> tuple[Integers, Integers]:
-    """All pairs (i, j), i = j included, of face corners that share a vertex, their ``owner``."""
-    order = np.argsort(owner, kind="stable")
-    counts = np.bincount(owner)
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    repeats = counts[owner[order]]
-    first = np.repeat(order, repeats)
-    begin = np.repeat(np.cumsum(repeats) - repeats, repeats)
-    within = np.arange(len(first)) - begin
-    second = order[np.repeat(starts[owner[order]], repeats) + within]
-    return first, second
 
 
 # -- fewer triangles ------------------------------------------------------------------------------
