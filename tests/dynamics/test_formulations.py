@@ -384,7 +384,7 @@ def test_choices_are_not_shared_between_equations() -> None:
 def test_something_without_mass_is_refused(formulation: MatrixFormulation) -> None:
     M, J = np.diag([1.0, 0.0]), np.array([[1.0, 0.0]])
     with pytest.raises(pl.SingularMass):
-        formulation.bind(np.ones(1)).solve(M, J, np.ones(2), np.zeros(1))
+        formulation.solve(M, J, np.ones(2), np.zeros(1), np.ones(1))
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS, ids=str)

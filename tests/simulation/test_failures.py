@@ -11,7 +11,6 @@ import pytest
 
 import pinloop as pl
 from pinloop.dynamics import MatrixFormulation
-from pinloop.dynamics.formulations import BoundFormulation
 from pinloop.model.description import GROUND, Body, Description, Joint, constant
 from pinloop.model.mechanism import build
 from pinloop.model.pairs import make_pair
@@ -153,18 +152,15 @@ def test_a_singular_mass_matrix_fails(formulation: Any) -> None:
     assert caught.value.reason == "SingularMass" and caught.value.trajectory is None
 
 
-class Careful(MatrixFormulation, BoundFormulation):
+class Careful(MatrixFormulation):
     """Refuses a mass matrix that is close to singular."""
 
-    def bind(self, scale: Array) -> BoundFormulation:
-        return self
-
     def solve(
-        self, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None = None
+        self, M: Array, J: Array, f: Array, gamma: Array, scale: Array, max_rank: int | None = None
     ) -> tuple[Array, Array]:
         if np.linalg.eigvalsh(M)[0] < 1e-3:
             raise pl.SingularMass("the mass matrix is close to singular")
-        return pl.Augmented().bind(np.ones(len(J))).solve(M, J, f, gamma, max_rank)
+        return pl.Augmented().solve(M, J, f, gamma, scale, max_rank)
 
 
 def test_running_into_a_singular_mass_matrix_keeps_what_there_is() -> None:

@@ -111,7 +111,7 @@ class EquationsOfMotion:
         self._matrices: MatrixFormulation = Augmented()
         if isinstance(formulation, MatrixFormulation) and self._automatic is None:
             self._matrices = formulation
-        self._formulation = self._matrices.bind(self.rows.scale[: self.rows.unlocked])
+        self._scale = self.rows.scale[: self.rows.unlocked]
         self._model = robot.model
         self._locked = self.rows.locked if len(self.rows.locked) else None
         self._free = np.setdiff1d(np.arange(robot.nv), self.rows.locked)
@@ -443,9 +443,9 @@ class EquationsOfMotion:
             return a, self._no_rates
         M, f, J, gamma, max_rank = self._system(data, t, q, v, locks=False)
         if self._locked is None:
-            return self._formulation.solve(M, J, f, gamma, max_rank)
+            return self._matrices.solve(M, J, f, gamma, self._scale, max_rank)
         free = self._free
-        x, lam = self._formulation.solve(M, J.take(free, 1), f[free], gamma, max_rank)
+        x, lam = self._matrices.solve(M, J.take(free, 1), f[free], gamma, self._scale, max_rank)
         f[free], f[self._locked] = x, 0.0
         return f, lam
 

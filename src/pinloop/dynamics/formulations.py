@@ -30,7 +30,6 @@ from .independence import dependent_coordinates
 __all__ = [
     "Augmented",
     "Automatic",
-    "BoundFormulation",
     "BoundStateFormulation",
     "Formulation",
     "FurtherRows",
@@ -45,20 +44,8 @@ class MatrixFormulation(ABC):
     """A formulation that works on mass matrix and rows of the whole robot."""
 
     @abstractmethod
-    def bind(self, scale: Array) -> BoundFormulation:
-        """Return the formulation with the units of a robot's rows.
-
-        Args:
-            scale: unit of each row's multiplier, shape (m,).
-        """
-
-
-class BoundFormulation(ABC):
-    """A formulation with the units of a robot's rows; nothing of it changes from call to call."""
-
-    @abstractmethod
     def solve(
-        self, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None = None
+        self, M: Array, J: Array, f: Array, gamma: Array, scale: Array, max_rank: int | None = None
     ) -> tuple[Array, Array]:
         """Accelerations, shape (n,), and reactions, shape (m,).
 
@@ -67,6 +54,7 @@ class BoundFormulation(ABC):
             J: rows, shape (m, n).
             f: forces, shape (n,).
             gamma: velocity-dependent part of the rows, shape (m,).
+            scale: unit of each row's multiplier, shape (m,).
             max_rank: number of rows that can be independent at all, if that is less than m.
         """
 
@@ -193,36 +181,21 @@ Formulation = MatrixFormulation | StateFormulation
 """A way to eliminate the reactions."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Bound(BoundFormulation):
-    scale: Array
-    solver: Callable[..., tuple[Array, Array]]
-
-    def solve(
-        self, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None = None
-    ) -> tuple[Array, Array]:
-        return self.solver(self.scale, M, J, f, gamma, max_rank)
-
-
 @public
 @dataclass(frozen=True)
 class Augmented(MatrixFormulation):
     """The index-1 system with all reactions (paper 4, eq. 5), by its Schur complement."""
 
-    def bind(self, scale: Array) -> BoundFormulation:
-        """Return the formulation with the units of a robot's rows."""
-        return _Bound(scale, _augmented)
-
-
-def _augmented(
-    scale: Array, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None
-) -> tuple[Array, Array]:
-    return Saddle(M, J, scale, max_rank=max_rank).solve(f, -gamma)
+    def solve(
+        self, M: Array, J: Array, f: Array, gamma: Array, scale: Array, max_rank: int | None = None
+    ) -> tuple[Array, Array]:
+        """Solve for accelerations and reactions; see `MatrixFormulation`."""
+        return Saddle(M, J, scale, max_rank=max_rank).solve(f, -gamma)
 
 
 @public
 @dataclass(frozen=True)
-class Automatic(MatrixFormulation):
+class Automatic(Augmented):
     """The fastest that applies: recursions for trees and loops of lower pairs, or `Augmented`.
 
     Args:
@@ -236,10 +209,6 @@ class Automatic(MatrixFormulation):
         if self.engine not in ("native", "python"):
             raise BadValue(f"engine is {self.engine!r}; give 'native' or 'python'")
 
-    def bind(self, scale: Array) -> BoundFormulation:
-        """Return the formulation with the units of a robot's rows."""
-        return Augmented().bind(scale)
-
 
 @public
 @dataclass(frozen=True)
@@ -250,26 +219,22 @@ class Projected(MatrixFormulation):
     Gauss' principle of least constraint. No reactions are needed for the accelerations.
     """
 
-    def bind(self, scale: Array) -> BoundFormulation:
-        """Return the formulation with the units of a robot's rows."""
-        return _Bound(scale, _projected)
-
-
-def _projected(
-    scale: Array, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None
-) -> tuple[Array, Array]:
-    rows = scale[:, None] * J
-    # In coordinates z = L' a the metric is the identity and J^+ an ordinary pseudoinverse.
-    _, L, weight = factor_mass(M, rows)
-    inverse = np.linalg.inv(L)
-    plus = _pseudoinverse(rows @ inverse.T, max_rank)
-    free = inverse @ f
-    along = free - plus @ (rows @ (inverse.T @ free))
-    a = inverse.T @ (along - plus @ (scale * gamma))
-    lam = plus.T @ (L.T @ a - free)
-    if weight:  # see `saddle`
-        lam -= weight * (rows @ a)
-    return a, scale * lam
+    def solve(
+        self, M: Array, J: Array, f: Array, gamma: Array, scale: Array, max_rank: int | None = None
+    ) -> tuple[Array, Array]:
+        """Solve for accelerations and reactions; see `MatrixFormulation`."""
+        rows = scale[:, None] * J
+        # In coordinates z = L' a the metric is the identity and J^+ an ordinary pseudoinverse.
+        _, L, weight = factor_mass(M, rows)
+        inverse = np.linalg.inv(L)
+        plus = _pseudoinverse(rows @ inverse.T, max_rank)
+        free = inverse @ f
+        along = free - plus @ (rows @ (inverse.T @ free))
+        a = inverse.T @ (along - plus @ (scale * gamma))
+        lam = plus.T @ (L.T @ a - free)
+        if weight:  # see `saddle`
+            lam -= weight * (rows @ a)
+        return a, scale * lam
 
 
 @public
@@ -281,27 +246,23 @@ class Voronets(MatrixFormulation):
     at every state: those are the best ones there, and accelerations are a function of the state.
     """
 
-    def bind(self, scale: Array) -> BoundFormulation:
-        """Return the formulation with the units of a robot's rows."""
-        return _Bound(scale, _voronets)
-
-
-def _voronets(
-    scale: Array, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None
-) -> tuple[Array, Array]:
-    rows = scale[:, None] * J
-    dependent, _ = dependent_coordinates(M, rows, max_rank=max_rank)
-    independent = np.setdiff1d(np.arange(len(M)), dependent)
-    # Rows that others contain on the manifold only are met in the least-squares sense off it.
-    wanted = np.column_stack([rows[:, independent], scale * gamma])
-    met = np.linalg.lstsq(rows[:, dependent], -wanted, rcond=None)[0]
-    F, drift = np.zeros((len(M), len(independent))), np.zeros(len(M))
-    F[independent, np.arange(len(independent))] = 1.0
-    F[dependent], drift[dependent] = met[:, :-1], met[:, -1]
-    du = _solve(F.T @ M @ F, F.T @ (f - M @ drift))
-    a = F @ du + drift
-    lam = np.linalg.lstsq(rows.T, M @ a - f, rcond=RANK)[0]
-    return a, scale * lam
+    def solve(
+        self, M: Array, J: Array, f: Array, gamma: Array, scale: Array, max_rank: int | None = None
+    ) -> tuple[Array, Array]:
+        """Solve for accelerations and reactions; see `MatrixFormulation`."""
+        rows = scale[:, None] * J
+        dependent, _ = dependent_coordinates(M, rows, max_rank=max_rank)
+        independent = np.setdiff1d(np.arange(len(M)), dependent)
+        # Rows that others contain on the manifold only are met in the least-squares sense off it.
+        wanted = np.column_stack([rows[:, independent], scale * gamma])
+        met = np.linalg.lstsq(rows[:, dependent], -wanted, rcond=None)[0]
+        F, drift = np.zeros((len(M), len(independent))), np.zeros(len(M))
+        F[independent, np.arange(len(independent))] = 1.0
+        F[dependent], drift[dependent] = met[:, :-1], met[:, -1]
+        du = _solve(F.T @ M @ F, F.T @ (f - M @ drift))
+        a = F @ du + drift
+        lam = np.linalg.lstsq(rows.T, M @ a - f, rcond=RANK)[0]
+        return a, scale * lam
 
 
 def _pseudoinverse(A: Array, max_rank: int | None) -> Array:
