@@ -67,6 +67,9 @@ from .teeth import Teeth, impact
 
 State = HybridState[Phase]
 
+_ANY_DRIVE = 100.0
+"""A drive that needs so many times its torque goes on as loops do not allow it."""
+
 
 @public
 @checked
@@ -273,6 +276,17 @@ class StopSimulation:
             if note := self._stiffness.look(t, state.memory.stiff, damping, left):
                 self.log.append((t, note))
             self._over = self._trial is not None and self._trial.enough(step)
+            self._require_drivable(t, self.solved[-1])
+
+    def _require_drivable(self, t: float, solved: Solved | None) -> None:
+        """Raise if drives go on with so much torque that the loops do not let them."""
+        command, follow = self.clock.brake_times.command, self.phase.follow
+        path = self._trial is not None and t > command  # may take any torque
+        if self.projector is None or solved is None or path or not self.overdriven:
+            return
+        limit = self.train.limit[follow]
+        if (np.abs(solved.holding_torque[follow]) > _ANY_DRIVE * limit).any():
+            raise StepFailed(f"drives would need {_ANY_DRIVE:g} times their torque", "overdriven")
 
     # -- steps ------------------------------------------------------------------------------
 
