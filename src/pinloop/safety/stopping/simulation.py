@@ -91,7 +91,7 @@ class Trial:
     """A simulation with drives of any torque, to find out how much it takes.
 
     Args:
-        longest: longest step from the command on [s].
+        longest: longest step [s].
         enough: asked after each step whether the rest does not matter.
     """
 
@@ -167,16 +167,16 @@ class StopSimulation:
         kinds = pin.FrameType.JOINT, pin.FrameType.OP_FRAME
         self.points = [k for k, frame in enumerate(model.frames) if frame.type in kinds]
 
-    def go(self, q: Array, v: Array, until: float) -> bool:
-        """Run from the signal on; says whether all stand."""
+    def go(self, q: Array, v: Array, until: float, start: float = 0.0) -> bool:
+        """Run from the signal on, or from a later start; says whether all stand."""
         chatter = Chatter(INSTANT, CHATTER, chatter_message)
-        integrator = HybridIntegrator(self, self.stepper, (0.0, until), chatter)
+        integrator = HybridIntegrator(self, self.stepper, (start, until), chatter)
         self._until = until
         self.tiny = SIGNAL_SPEED * max(1.0, float(np.abs(v).max(initial=0.0)))
         try:
             if self.projector is not None:
-                self.projector.begin(0.0, q)
-            phase, q, v = self._decided(0.0, q, v, ("signal",))
+                self.projector.begin(start, q)
+            phase, q, v = self._decided(start, q, v, ("signal",))
             hit = self.teeth.touch(q, v, self.tiny)
             if hit or self.teeth.blocked.any():
                 self._touching = hit
@@ -208,7 +208,7 @@ class StopSimulation:
             return Ahead(end, rests=True)
         self.equations.forget()
         longest = self.train.longest_step(v, a)
-        if self._trial is not None and t >= self.clock.brake_times.command:
+        if self._trial is not None:
             longest = min(longest, self._trial.longest)
         return Ahead(end, longest)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
@@ -121,10 +122,14 @@ def stop_prepared(
         q0, v0 = _start(machine.robot, machine.equations, trigger, q, v)
         equations = machine.equations.around(0.0, q0)
         plan = make_plan(equations, machine.train.brakes, trigger, category, q0, v0)
-        plan, notes = hold_on_path(equations, machine.train, plan, method, q0, v0)
+        limits: tuple[bool, ...] = False, True
+        try:
+            plan, notes = hold_on_path(equations, machine.train, plan, method, q0, v0)
+        except _OverdrivenError:
+            limits, notes = (True,), [(0.0, _YIELDING)]
     ends = ends_seen_from(machine.ends, q0)
     require_within(machine.robot, ends, q0)
-    for limited in (False, True):
+    for limited in limits:
         simulation = StopSimulation(
             equations, machine.train, plan, method, standstill, ends=ends, limited=limited
         )
@@ -311,16 +316,21 @@ def hold_on_path(
 
     Raises:
         BadValue: a recorded motion ends before the drives have brought the robot to rest on it.
+        _OverdrivenError: the loops do not let the drives go on until the command.
     """
     if plan.longest == 0.0 or not np.isfinite(train.limit[plan.reference.follows]).any():
         return plan, []
     try:
         return _Path(equations, train, plan, method, q, v).slowed()
-    except BadValue:
-        raise  # what somebody gave, not what drives or loops can do
+    except (BadValue, _OverdrivenError):
+        raise  # of what somebody gave, or before the path begins
     except (StepFailed, PinloopError) as error:
         # Loops may not be able to follow the path at all, however strong their drives are.
         return plan, [(plan.brake_times.command, f"the path could not be looked at: {error}")]
+
+
+class _OverdrivenError(PinloopError):
+    """Drives go on before the command as loops do not allow it, whatever torque they have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,8 +349,8 @@ class _Path:
         plan = self.plan
         if self._lacking_torque(plan.duration, whole=False) <= 0.0:
             return plan, []
-        command, long, fits = plan.brake_times.command, plan.duration, False
-        while not fits:
+        command, long, lacking = plan.brake_times.command, plan.duration, np.inf
+        while lacking > 0.0:
             if long >= plan.longest:
                 raise BadValue(
                     f"the recorded motion ends too early: even with the deceleration on the path "
@@ -351,12 +361,34 @@ class _Path:
             short, long = long, min(2.0 * long, plan.longest)
             if long > _LONGEST * plan.duration:
                 return plan, [(command, "the drives cannot hold the path, however slowly")]
-            fits = self._lacking_torque(long, whole=False) <= 0.0
-        root = float(scipy.optimize.brentq(self._lacking_torque, short, long, rtol=PATH_DURATION))
-        enough = min(root * (1.0 + 10 * PATH_DURATION), plan.longest)
+            lacking = self._lacking_torque(long, whole=False)
+
+        def lacks(rate: float) -> float:
+            return lacking if rate == 1.0 / long else self._lacking_torque(1.0 / rate)
+
+        # On a path torques are linear in the rate of slowing down, but for viscous friction.
+        ends = 1.0 / long, 1.0 / short
+        rate = float(scipy.optimize.brentq(lacks, *ends, rtol=PATH_DURATION))
+        enough = min((1.0 + 10 * PATH_DURATION) / rate, plan.longest)
         part = 100.0 * plan.duration / enough
         text = f"deceleration on the path reduced to {part:.3g} % by the torque of the drives"
         return plan.on_path(enough), [(command, text)]
+
+    @cached_property
+    def _begun(self) -> tuple[Array, Array]:
+        """Configuration and velocity at the command, the same however long it takes from there."""
+        until = self.plan.brake_times.command
+        simulation = self._simulation(self.plan, Trial(np.inf, lambda step: False))
+        try:
+            simulation.go(self.q, self.v, until)
+        except (StepFailed, PinloopError) as error:
+            raise (_OverdrivenError(str(error)) if simulation.overdriven else error) from error
+        assert simulation.last is not None
+        return simulation.last[1:3]
+
+    def _simulation(self, plan: Plan, trial: Trial) -> StopSimulation:
+        rest = self.method, Standstill()
+        return StopSimulation(self.equations, self.train, plan, *rest, trial=trial)
 
     def _lacking_torque(self, duration: float, whole: bool = True) -> float:
         """By how much the torques on the path pass those of the drives; negative if they do not.
@@ -369,19 +401,11 @@ class _Path:
 
         def look(step: Step) -> bool:
             nonlocal worst
-            if step.t0 >= command:
-                worst = max(worst, _lacking_in_step(simulation, step))
+            worst = max(worst, _lacking_in_step(simulation, step))
             return worst > 0.0 and not whole
 
-        simulation = StopSimulation(
-            self.equations,
-            self.train,
-            plan,
-            self.method,
-            Standstill(),
-            trial=Trial(duration / _STEPS, look),
-        )
-        simulation.go(self.q, self.v, command + duration)
+        simulation = self._simulation(plan, Trial(duration / _STEPS, look))
+        simulation.go(*self._begun, command + duration, start=command)
         return float(worst)
 
 
