@@ -336,10 +336,11 @@ def test_a_step_to_an_event_that_has_to_be_shorter_ends_before_it() -> None:
 
 @every_method
 def test_chatter_ends_the_motion_and_says_what_happened(name: str) -> None:
-    """A relay without a gap, which drives the particle back to where it switches."""
+    """A relay that drives the particle back to where it switches, and switches a little late."""
 
     def switch(state: HybridState[str], events: Sequence[str]) -> Change[str]:
-        return Change("back" if state.mode == "free" else "free", state.q, state.v, begins=True)
+        mode, late = ("back", -1e-9) if state.mode == "free" else ("free", 1e-9)
+        return Change(mode, state.q, state.v + late, begins=True)
 
     guards = [
         Guard("on", lambda t, q, v: float(v[0]), -1),

@@ -113,11 +113,15 @@ def hermite(end: Array, r0: Array, r1: Array, b0: Array, b1: Array) -> Array:
 
 def value_powers(s: ArrayLike, degree: int = 5) -> Array:
     """What makes of coefficients the values at ``s``: ``value_powers(s) @ p``, (..., degree)."""
+    if isinstance(s, float):  # for few numbers Python is faster
+        return np.array([s**k for k in range(1, degree + 1)])
     return np.asarray(np.asarray(s, dtype=float)[..., None] ** np.arange(1, degree + 1))
 
 
 def slope_powers(s: ArrayLike, degree: int = 5) -> Array:
     """What makes of coefficients the derivatives at ``s``, shape (..., degree)."""
+    if isinstance(s, float):
+        return np.array([(k + 1) * s**k for k in range(degree)])
     powers = np.arange(degree)
     return np.asarray(np.asarray(s, dtype=float)[..., None] ** powers * (powers + 1))
 
@@ -147,15 +151,24 @@ def refined(quintic: Array, parts: Array, bends: Array) -> Array:
     Returns:
         Coefficients, shape (5 + k, ...).
     """
-    count, p = len(parts), quintic.reshape(5, -1)
+    shapes, before = _bumps(tuple(parts.tolist()))
+    p = quintic.reshape(5, -1)
+    more = bends.reshape(len(parts), -1) - before @ p
+    more[np.isinf(more)] = 0.0
+    whole = shapes @ more
+    whole[:5] += p
+    return whole.reshape(-1, *quintic.shape[1:])
+
+
+@cache
+def _bumps(parts: tuple[float, ...]) -> tuple[Array, Array]:
+    """What is added per second derivative at some parts, and what of a quintic makes these."""
+    count = len(parts)
     bumps = np.zeros((5 + count, count))
     for k in range(count):
         bumps[2 + k : 6 + k, k] = 1.0, -3.0, 3.0, -1.0
-    more = bends.reshape(count, -1) - bend_powers(parts) @ p
-    more[np.isinf(more)] = 0.0
-    whole = bumps @ np.linalg.solve(bend_powers(parts, 5 + count) @ bumps, more)
-    whole[:5] += p
-    return whole.reshape(-1, *quintic.shape[1:])
+    second = bend_powers(parts, 5 + count)
+    return bumps @ np.linalg.inv(second @ bumps), second[:, :5]
 
 
 @dataclass(frozen=True, eq=False)
