@@ -26,7 +26,7 @@ void Dynamics::hold(const std::vector<int> &rows, std::vector<double> stale,
     }
     Y_.assign(rows.size() * tables_->nv, 0.0);
     G_.assign(rows.size() * rows.size(), 0.0);
-    lam_.assign(rows.size(), 0.0);
+    for (auto *part : {&lam_, &more_, &rates_}) part->assign(rows.size(), 0.0);
 }
 
 Verdict Dynamics::acceleration(const double *q, const double *v, const double *tau, double *a) {
@@ -63,17 +63,14 @@ Verdict Dynamics::solve(const double *tau, double *a) {
         const std::vector<int> &support = rows_->support(i);
         for (int k : support) y[k] = row[k];
         solve_upper(y, support);
-        double rate = -rows_->gamma[i];
-        for (int k : support) rate -= y[k] * force_[k];
-        for (int h : given_) rate -= row[h] * a[h];
-        lam_[i] = rate;
+        rates_[i] = -rows_->gamma[i];
+        for (int h : given_) rates_[i] -= row[h] * a[h];
+        lam_[i] = 0.0;
     }
     const Verdict verdict = factor_gram();
     if (verdict == Verdict::bad) return verdict;
-    for (int i = 0; i < m; ++i) {
-        const double *y = &Y_[static_cast<std::size_t>(i) * n];
-        for (int k : rows_->support(i)) force_[k] += y[k] * lam_[i];
-    }
+    push_to_rates();
+    if (refines_) push_to_rates();  // of what rounding has left of the first time
     solve_lower(force_.data());
     for (int h : given_) force_[h] = a[h];
     std::copy(force_.begin(), force_.end(), a);
@@ -133,12 +130,35 @@ void Dynamics::solve_lower(double *x) const {
     }
 }
 
-// Cholesky factor of Y Y', whose pivots are what the rows before do not contain of each row; the
-// right-hand sides in `lam_` become the multipliers.
+// Multipliers, beside those that there are, by which the rows get the rates that they lack still.
+void Dynamics::push_to_rates() {
+    const std::size_t n = tables_->nv;
+    const int m = rows_->size();
+    for (int i = 0; i < m; ++i) {
+        const double *y = &Y_[i * n], *row = &G_[static_cast<std::size_t>(i) * m];
+        double value = rates_[i];
+        for (int k : rows_->support(i)) value -= y[k] * force_[k];
+        for (int j = 0; j < i; ++j) value -= row[j] * more_[j];
+        more_[i] = value * row[i];
+    }
+    for (int i = m - 1; i >= 0; --i) {
+        double value = more_[i];
+        for (int k = i + 1; k < m; ++k) value -= G_[static_cast<std::size_t>(k) * m + i] * more_[k];
+        more_[i] = value * G_[static_cast<std::size_t>(i) * m + i];
+        lam_[i] += more_[i];
+    }
+    for (int i = 0; i < m; ++i) {
+        for (int k : rows_->support(i)) force_[k] += Y_[i * n + k] * more_[i];
+    }
+}
+
+// Cholesky factor of Y Y', whose pivots are what the rows before do not contain of each row. Where
+// that is little, rounding is large: the condition of Y Y' is that of Y squared.
 Verdict Dynamics::factor_gram() {
     const int n = tables_->nv, m = rows_->size();
     Verdict verdict = Verdict::good;
     double least = 0.0;
+    refines_ = false;
     for (int i = 0; i < m && part_ > 0.0; ++i) {
         const double *y = &Y_[static_cast<std::size_t>(i) * n];
         double size = 0.0;
@@ -148,25 +168,19 @@ Verdict Dynamics::factor_gram() {
     for (int i = 0; i < m; ++i) {
         const double *y = &Y_[static_cast<std::size_t>(i) * n];
         double *row = &G_[static_cast<std::size_t>(i) * m];
-        double right = lam_[i];
         for (int j = 0; j <= i; ++j) {
             const double *z = &Y_[static_cast<std::size_t>(j) * n];
             const double *other = &G_[static_cast<std::size_t>(j) * m];
             double entry = 0.0;
             for (int k : rows_->support(i)) entry += y[k] * z[k];
+            const double whole = entry;
             for (int k = 0; k < j; ++k) entry -= row[k] * other[k];
+            refines_ = refines_ || (j == i && entry < poor * whole);
             row[j] = j < i ? entry * other[j] : entry;
-            if (j < i) right -= row[j] * lam_[j];
         }
         if (!(row[i] > std::max(bad_[i], least))) return Verdict::bad;  // NaN, too
         if (row[i] < stale_[i]) verdict = Verdict::stale;
         row[i] = 1.0 / std::sqrt(row[i]);  // the inverse is what is needed of the diagonal
-        lam_[i] = right * row[i];
-    }
-    for (int i = m - 1; i >= 0; --i) {
-        double value = lam_[i];
-        for (int k = i + 1; k < m; ++k) value -= G_[static_cast<std::size_t>(k) * m + i] * lam_[k];
-        lam_[i] = value * G_[static_cast<std::size_t>(i) * m + i];
     }
     return verdict;
 }

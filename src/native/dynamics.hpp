@@ -15,6 +15,9 @@ namespace pinloop {
 // rounding, and the square of no intermediate result overflows.
 constexpr double immovable = 1e60;
 
+// Part of a row that the rows before do not contain, below which the solution is refined.
+constexpr double poor = 0.03;
+
 // What the pivots of the rows say of a solution.
 enum class Verdict : int {
     good,   // the rows are a good choice
@@ -55,6 +58,7 @@ class Dynamics {
     void solve_upper(double *x, const std::vector<int> &support) const;
     void solve_lower(double *x) const;
     Verdict factor_gram();
+    void push_to_rates();
 
     std::shared_ptr<const Tables> tables_;
     Tree tree_;
@@ -62,8 +66,9 @@ class Dynamics {
     std::unique_ptr<Loads> loads_;
     std::vector<int> all_;  // all velocities, last one first
     std::vector<int> given_;  // velocities whose acceleration is given
-    std::vector<double> stale_, bad_, armature_, Y_, G_, lam_, inverse_, force_, L_, torque_;
+    std::vector<double> stale_, bad_, armature_, Y_, G_, lam_, more_, rates_, inverse_, force_, L_, torque_;
     double part_ = 0.0;
+    bool refines_ = false;
 };
 
 }  // namespace pinloop
