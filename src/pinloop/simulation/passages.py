@@ -50,6 +50,8 @@ _PLACES = 12
 """Places on either side at which they are looked for."""
 _FARTHEST = 40
 """Places within which a branch gets as regular again as where it is looked at from."""
+_LONGEST = 4_000
+"""Places of a branch with one coordinate, at most."""
 _FORESEEN = 5
 """Nodes from which the next one is foreseen."""
 _SPACINGS = (0.1, 0.05, 0.025, 0.0125, 0.00625, 0.003125)
@@ -62,8 +64,8 @@ _ROOM = 4.0
 """By how much poses beside the line may be closed less well than those on it."""
 _ITERATIONS = 8
 _NONE = np.zeros(0, dtype=np.intp)
-_ASIDE = 0.1
-"""How far from a singular pose its branch is looked for: rad, robot lengths."""
+_ASIDE, _NEARBY = 0.1, 0.3
+"""How far from a singular pose its branch is looked for, and found: rad, robot lengths."""
 
 
 class _Node(NamedTuple):
@@ -269,12 +271,15 @@ class Passage:
 
     def _on_curve(self, place: int) -> _Node | None:
         """Node of a branch with one coordinate: they are solved once, from the base outwards."""
-        if place not in self._curve:
-            self._on_curve(place - (1 if place > 0 else -1))
-            known = [(k, x) for k, x in self._curve.items() if x is not None and k * place >= 0]
-            y, base = np.array([place * self._spacing]), known[0][1]
-            first = base.psi + base.slope @ y
-            self._curve[place] = self._continued(self._t, y, place, known, first)
+        if abs(place) > _LONGEST:
+            raise NoBranch("the branch was looked at from too far off")
+        way = 1 if place > 0 else -1
+        for k in range(way, place + way, way) if place not in self._curve else ():
+            if k not in self._curve:
+                known = [(j, x) for j, x in self._curve.items() if x is not None and j * way >= 0]
+                y, base = np.array([k * self._spacing]), known[0][1]
+                first = base.psi + base.slope @ y
+                self._curve[k] = self._continued(self._t, y, k, known, first)
         return self._curve[place]
 
     def _on_line(self, t: float, psi: Array, rate: Array, speed: float) -> _Nodes:
@@ -384,6 +389,8 @@ def open_passage(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> 
         before, _ = Projector(equations, Projection()).position(t, before)
     except BadValue as error:
         raise NoBranch(str(error)) from error
+    if np.abs(pin.difference(robot.model, before, q) / unit).max() > _NEARBY:
+        raise NoBranch("the loops do not close beside it")
     passage = Passage(equations, t, before, v)
     q_there, v_there = passage.project(t, q, v)
     off = np.abs(pin.difference(robot.model, q, q_there) / unit).max()

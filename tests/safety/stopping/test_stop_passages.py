@@ -7,7 +7,7 @@ brake beside gravity, runs with the same torque, and laws: energy, and tolerance
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -373,6 +373,24 @@ def test_tolerances_and_energies_of_swings_agree(name: str, category: int) -> No
     if category == 1:
         travel = float(stop.run.q[-1][at.q][0] - q[at.q][0])
         assert travel == pytest.approx(0.8 * np.sign(swing.rate), abs=1e-7)
+
+
+def test_steps_that_look_at_a_branch_from_far_off_it_are_tried_again() -> None:
+    """A brake engages while the linkage, nearly flat, hardly moves: the first step is too long.
+
+    Its stages were a turn away, two thousand nodes of the branch, more than Python calls itself.
+    """
+    machine = robot("spherical_fourbar")
+    q = pl.assemble(machine, np.array([6.73e-5, -6.2832, -1.47e-5]))
+    v = pl.consistent_velocity(machine, q, {"joint_1": -0.0207})
+    brakes = pl.Brakes.template(machine)
+    late = replace(brakes.joints["joint_1"], delay=0.010675320236141584)
+    stop = pl.stop(machine, q, v, brakes=replace(brakes, joints={"joint_1": late}))
+    assert stop.outcome == "stopped" and stop.ledger.relative_error < 1e-6
+    assert (
+        stop.ledger.kinetic_before < 1e-2
+        and np.abs(machine.difference(q, stop.run.q[-1])).max() < 0.1
+    )
 
 
 def test_a_delta_robot_passes_a_pose_right_behind_a_sharp_turn() -> None:
