@@ -321,8 +321,7 @@ def holding_noise(
 
 def weight_of(model: pin.Model) -> float:
     """Size of the weight of all bodies in the metric of the inverse of the mass matrix."""
-    mass = sum(inertia.mass for inertia in model.inertias)
-    return float(np.sqrt(mass) * np.linalg.norm(model.gravity.linear))
+    return float(np.sqrt(pin.computeTotalMass(model)) * np.linalg.norm(model.gravity.linear))
 
 
 def share_evenly(A: Array, room: Array) -> Array:

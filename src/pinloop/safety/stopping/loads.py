@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
+import pinocchio as pin
 from numpy.typing import NDArray
 
 from ...boundary.marks import Array
@@ -99,7 +100,7 @@ def measure_loads(
 
 def small_energy(robot: Mechanism) -> float:
     """A billionth of what lifting a robot by its length takes [J]."""
-    mass = sum(inertia.mass for inertia in robot.model.inertias)
+    mass = pin.computeTotalMass(robot.model)
     return float(NO_ENERGY * max(mass, LEAST_MASS) * 9.81 * robot.length)
 
 

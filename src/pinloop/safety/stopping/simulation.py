@@ -39,7 +39,6 @@ from ...integrate import (
     StepFailed,
     Stepper,
 )
-from ...model.workspace import create_data
 from ...simulation.accuracy import SpeedLoss, speed_loss
 from ...simulation.initial_state import obstacle
 from ...simulation.limits import JointEnd
@@ -162,10 +161,6 @@ class StopSimulation:
         begins = plan.category.controlled and trial is None
         ideal_until = plan.brake_times.command if begins else np.inf
         self._limited_from = 0.0 if limited else ideal_until
-        model = robot.model
-        self.data = create_data(model)
-        kinds = pin.FrameType.JOINT, pin.FrameType.OP_FRAME
-        self.points = [k for k, frame in enumerate(model.frames) if frame.type in kinds]
 
     def go(self, q: Array, v: Array, until: float, start: float = 0.0) -> bool:
         """Run from the signal on, or from a later start; says whether all stand."""
@@ -528,13 +523,13 @@ class StopSimulation:
             return False
         if self.simple.all():
             return True
-        model, data = self.robot.model, self.data
-        pin.forwardKinematics(model, data, q, v)
-        pin.updateFramePlacements(model, data)
-        return all(
-            np.linalg.norm(pin.getFrameVelocity(model, data, k, pin.LOCAL).linear) <= limit
-            for k in self.points
-        )
+        model, kinds = self.robot.model, (pin.FrameType.JOINT, pin.FrameType.OP_FRAME)
+        points = [k for k, frame in enumerate(model.frames) if frame.type in kinds]
+        with self.robot.workspace() as data:
+            pin.forwardKinematics(model, data, q, v)
+            pin.updateFramePlacements(model, data)
+            speeds = [pin.getFrameVelocity(model, data, k, pin.LOCAL).linear for k in points]
+        return all(np.linalg.norm(speed) <= limit for speed in speeds)
 
     def history(self, system: ModalSystem, message: str) -> StopHistory:
         """What has happened, as data.

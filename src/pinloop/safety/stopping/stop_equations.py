@@ -155,7 +155,7 @@ class StopEquations:
         if not self._seen or not self.tables.slack.size:
             return -np.inf
         t, v, solved = zip(*self._seen, strict=True)
-        _, _, output, torque = (np.array(values) for values in zip(*solved, strict=True))
+        output, torque = (np.array([x[k] for x in solved]) for k in (2, 3))
         # Bounds that are linear in time do not ask for speeds.
         speeds = v[0] if self.tables.linear else np.array(v)
         every = self.tables.violations(np.array(t)[:, None], speeds, torque, output)
