@@ -542,6 +542,25 @@ def test_a_start_in_the_flat_pose_follows_its_velocity(count: int, rate: float) 
     assert angle_of(robot, run.q[-1]) == pytest.approx(angle_after(count, 1.0, 0.0, rate), abs=1e-8)
 
 
+@pytest.mark.parametrize("space", ["relative", "SE3", "SO3xR3"])
+@pytest.mark.parametrize(("count", "rate"), [(1, 1e-3), (2, 2.0), (3, -3.0)])
+def test_a_start_beside_the_flat_pose_is_like_one_in_it(
+    count: int, rate: float, space: Any
+) -> None:
+    """Bars that turn by 1e-9 to 1e-5 less; rows lose rank there, but velocities tell the branch."""
+    robot = tables.build(windows(count))
+    machine = robot if space == "relative" else robot.absolute(space)
+    for distance in (0.0, 1e-9, 1e-8, 1e-7, -1e-7, 1e-6, 1e-5):
+        start = parallel(robot, distance, rate)
+        run = pl.simulate(
+            machine, *(start if machine is robot else carried(robot, *start, machine)), until=0.5,
+            method=precise("dop853", 1e-9),
+        )  # fmt: skip
+        end = run.q[-1] if machine is robot else robot.from_absolute(run.q[-1], run.v[-1])[0]
+        off = angle_of(robot, end) - angle_after(count, 0.5, distance, rate)
+        assert abs(np.remainder(off + np.pi, 2 * np.pi) - np.pi) < 2e-9  # but for whole turns
+
+
 @pytest.mark.parametrize("distance", [1e-7, 1e-6, 1e-5, 1e-4])
 def test_a_start_beside_the_flat_pose_keeps_its_energy(distance: float) -> None:
     """So close to it the rows tell velocities with few digits; the branch tells the others."""

@@ -33,13 +33,11 @@ from numpy.typing import NDArray
 from ..boundary.marks import Array
 from ..dynamics import EquationsOfMotion
 from ..dynamics.equations import System
-from ..errors import BadValue
 from ..integrate import NoBranch
 from ..linalg.dense import lapack
 from ..linalg.saddle import Elimination, Saddle
 from ..tolerances import SAME, Regularity
 from .modes import RobotManifold
-from .stabilization import Projection, Projector
 
 State = tuple[float, Array, Array]
 """Time, configuration, velocity."""
@@ -64,6 +62,8 @@ _ROOM = 4.0
 """By how much poses beside the line may be closed less well than those on it."""
 _ITERATIONS = 8
 _NONE = np.zeros(0, dtype=np.intp)
+_DOUBT = 10.0
+"""Singular values of rows up to so many times what these are open by may be nothing."""
 _ASIDE, _NEARBY = 0.1, 0.3
 """How far from a singular pose its branch is looked for, and found: rad, robot lengths."""
 
@@ -384,11 +384,7 @@ def open_passage(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> 
         speed = float(np.linalg.norm(v / unit))
         if speed == 0.0 or equations.rows.moving:
             raise
-    try:
-        before = pin.integrate(robot.model, q, -_ASIDE / speed * v)
-        before, _ = Projector(equations, Projection()).position(t, before)
-    except BadValue as error:
-        raise NoBranch(str(error)) from error
+    before = _nearly_closed(equations, t, q, -_ASIDE / speed * v)
     if np.abs(pin.difference(robot.model, before, q) / unit).max() > _NEARBY:
         raise NoBranch("the loops do not close beside it")
     passage = Passage(equations, t, before, v)
@@ -398,6 +394,19 @@ def open_passage(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> 
     if off > Regularity.SAME_BRANCH or turned > Regularity.TURNED:
         raise NoBranch("branches meet there, and the velocity does not tell which one goes on")
     return passage
+
+
+def _nearly_closed(equations: EquationsOfMotion, t: float, q: Array, step: Array) -> Array:
+    """A configuration a step aside, closed as far as rows are independent without doubt."""
+    robot, rows = equations.robot, equations.rows
+    unit, at = np.where(robot.is_translation, robot.length, 1.0), np.flatnonzero(rows.holonomic)
+    for _ in range(_ITERATIONS):
+        q = pin.integrate(robot.model, q, step)
+        J, _, residual = equations.closure(t, q)
+        missed, J = (rows.scale * residual)[at], (rows.scale[:, None] * J * unit)[at]
+        doubt = min(_DOUBT * _size(missed), 1.0)
+        step = unit * np.linalg.lstsq(J, -missed, rcond=max(doubt, SAME))[0]
+    return np.asarray(q)
 
 
 def _nearest(node: _Nodes, place: float) -> list[tuple[int, _Node]]:
