@@ -112,6 +112,22 @@ def test_drives_yield_in_a_dead_point(category: int | pl.Category1, drive: float
         np.testing.assert_allclose(run(t - yields)[2], vs, atol=1e-6)
 
 
+def test_a_path_that_begins_at_once_is_looked_at_from_there() -> None:
+    """Without a chain of signals the command comes with the signal; the drives lack torque."""
+    machine = robot("fourbar")
+    q = pl.assemble(machine, {"joint_1": 0.7})
+    v = pl.consistent_velocity(machine, q, {"joint_1": 2.0})
+    motor = pl.safety.JointBrake(dynamic_torque=200.0, deceleration=50.0, drive_torque=30.0)
+    chains = pl.safety.Chain(), pl.safety.Chain(sensor=1e-6)
+    onward = pl.Category1(on_path=True)
+    at_once, later = (
+        pl.stop(machine, q, v, brakes=pl.Brakes({"joint_1": motor}, chain), category=onward)
+        for chain in chains
+    )
+    assert any("reduced to" in text for _, text in at_once.events)
+    assert at_once.stopping_time == pytest.approx(later.stopping_time, rel=1e-4)
+
+
 def test_energy_that_no_tolerance_explains_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without branches and guards: swings lose or gain tens of joules."""
     monkeypatch.setattr(simulation, "Flow", lambda *parts, **_: Flow(*parts[:3]))

@@ -377,7 +377,8 @@ class _Path:
     @cached_property
     def _begun(self) -> tuple[Array, Array]:
         """Configuration and velocity at the command, the same however long it takes from there."""
-        until = self.plan.brake_times.command
+        if (until := self.plan.brake_times.command) == 0.0:
+            return self.q, self.v
         simulation = self._simulation(self.plan, Trial(np.inf, lambda step: False))
         try:
             simulation.go(self.q, self.v, until)
