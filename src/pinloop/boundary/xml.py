@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 from xml.parsers import expat
@@ -32,16 +33,16 @@ _SEPARATOR = re.compile(r",(?=\s)")
 """A comma between numbers, as in "0, 0, 0.45"; "0,45" may be a decimal comma and is refused."""
 
 
+@dataclass(eq=False, repr=False)
 class Element:
     """An XML element that knows its file and line."""
 
-    def __init__(self, tag: str, attributes: dict[str, str], source: str, line: int) -> None:
-        self.tag = tag
-        self.attributes = attributes
-        self.source = source
-        self.line = line
-        self.children: list[Element] = []
-        self.text = ""
+    tag: str
+    attributes: dict[str, str]
+    source: str
+    line: int
+    children: list[Element] = field(default_factory=list)
+    text: str = ""
 
     def __repr__(self) -> str:
         name = self.attributes.get("name")
@@ -52,15 +53,7 @@ class Element:
 
         What is not named is shared with this one.
         """
-        copied = Element(
-            changes.get("tag", self.tag),
-            changes.get("attributes", self.attributes),
-            self.source,
-            self.line,
-        )
-        copied.children = changes.get("children", self.children)
-        copied.text = self.text
-        return copied
+        return replace(self, **changes)
 
     def walk(self, *tags: str) -> Iterator[Element]:
         """This element and all that is in it, in file order; with tags, those that have one."""

@@ -244,11 +244,4 @@ def _solid(shape: Shape, loader: Any) -> Any:
     if shape.kind == "mesh":
         read_mesh_file(str(shape.path))  # refuses what coal would read without end
         return loader.load(str(shape.path), np.array(shape.size))
-    makers = {
-        "box": coal.Box,
-        "sphere": coal.Sphere,
-        "cylinder": coal.Cylinder,
-        "capsule": coal.Capsule,
-        "ellipsoid": coal.Ellipsoid,
-    }
-    return makers[shape.kind](*shape.size)
+    return getattr(coal, shape.kind.capitalize())(*shape.size)  # called alike, with the same sizes
