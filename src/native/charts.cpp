@@ -42,34 +42,15 @@ Vec logarithm(const Quaternion &a) {
 Vec shifted(const Spatial &twist) {
     const double square = dot(twist.w, twist.w), angle = std::sqrt(square);
     const double half = 0.5 * angle, s = half > 0.0 ? std::sin(half) / half : 1.0;
-    double c = 0.0;  // (angle - sin(angle)) / angle^3
-    if (angle < 0.5) {
-        for (double k = 12.0; k > 0.0; k -= 2.0) c = 1.0 - c * square / ((k + 2.0) * (k + 3.0));
-        c /= 6.0;
-    } else {
-        c = (angle - std::sin(angle)) / (angle * square);
-    }
+    const double c = square < 1e-7 ? 1.0 / 6 : (angle - std::sin(angle)) / (angle * square);
     const Vec turned = cross(twist.w, twist.v);
     return twist.v + 0.5 * s * s * turned + c * cross(twist.w, turned);
 }
 
-// What takes A and B of `inverse_dexp` from the square of the angle. With b_m = B_2m / (2m)! and
-// ad^5 = -2 angle^2 ad^3 - angle^4 ad the series of x / (e^x - 1) ends; closed forms are those of
-// Selig, Geometric Fundamentals of Robotics (2005), section 7.6, where the series converges slowly.
+// A and B of `inverse_dexp` by the square of the angle: Selig, Geometric Fundamentals of Robotics
+// (2005), section 7.6. Their rounding is as large as it may be where they are multiplied.
 std::array<double, 2> coefficients(double square) {
-    if (square < 0.36) {
-        constexpr std::array<double, 9> b{
-            1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160,
-            -691.0 / 1307674368000, 1.0 / 74724249600, -3617.0 / 10670622842880000,
-            43867.0 / 5109094217170944000};
-        double A = b[0], B = 0.0, power = 1.0;  // (-1)^m square^(m - 2)
-        for (int m = 2; m <= 9; ++m) {
-            A += b[m - 1] * power * square * (m - 2);
-            B += b[m - 1] * power * (m - 1);
-            power *= -square;
-        }
-        return {A, B};
-    }
+    if (square < 1e-4) return {1.0 / 12, -1.0 / 720};
     const double half = 0.5 * std::sqrt(square), s = std::sin(half);
     const double a = half * std::cos(half) / s, c = half * half / (s * s);
     return {(2.0 * (1.0 - a) + 0.5 * (a - c)) / square,
@@ -97,6 +78,13 @@ void write(Motion motion, const Spatial &twist, double *v) {
         return;
     }
     write(twist.v, v), write(twist.w, v + 3);
+}
+
+Vec position(Motion motion, const double *q) {
+    return {q[0], q[1], motion == Motion::planar ? 0.0 : q[2]};
+}
+Rotation orientation(Motion motion, const double *q) {
+    return motion == Motion::planar ? turned({0.0, 0.0, 1.0}, q[2], q[3]) : rotation(q + 3);
 }
 
 // Cosine and sine turned on by an angle.
@@ -160,31 +148,20 @@ void Charts::integrate(const double *q, const double *psi, double *moved) const 
         case Motion::spherical:
             write(quaternion(from) * exponential(vec(step)), to);
             break;
-        case Motion::free: {
-            const Spatial twist = twist_of(chart.motion, step);
-            write(vec(from) + rotation(from + 3) * shifted(twist), to);
-            write(quaternion(from + 3) * exponential(twist.w), to + 3);
-            break;
-        }
+        case Motion::free:
         case Motion::planar: {
-            const Vec d = shifted(twist_of(chart.motion, step));
-            to[0] = from[0] + from[2] * d.x - from[3] * d.y;
-            to[1] = from[1] + from[3] * d.x + from[2] * d.y;
-            turn(from + 2, step[2], to + 2);
+            const Spatial twist = twist_of(chart.motion, step);
+            const Vec d = orientation(chart.motion, from) * shifted(twist);
+            to[0] = from[0] + d.x, to[1] = from[1] + d.y;
+            if (chart.motion == Motion::planar) {
+                turn(from + 2, step[2], to + 2);
+            } else {
+                to[2] = from[2] + d.z;
+                write(quaternion(from + 3) * exponential(twist.w), to + 3);
+            }
             break;
         }
         }
-    }
-}
-
-void Charts::normalize(double *q) const {
-    for (const Chart &chart : charts_) {
-        double *at = q + chart.q;
-        if (chart.held) continue;
-        if (chart.motion == Motion::circle) turn(at, 0.0, at);
-        if (chart.motion == Motion::planar) turn(at + 2, 0.0, at + 2);
-        if (chart.motion == Motion::spherical) write(quaternion(at), at);
-        if (chart.motion == Motion::free) write(quaternion(at + 3), at + 3);
     }
 }
 
@@ -208,19 +185,14 @@ void Charts::difference(const double *q0, const double *q1, double *psi) const {
         case Motion::spherical:
             write(logarithm(conjugate(quaternion(from)) * quaternion(to)), step);
             break;
-        case Motion::free: {
-            const Quaternion back = conjugate(quaternion(from + 3));
-            const Vec w = logarithm(back * quaternion(to + 3)), d = vec(to) - vec(from);
-            const Rotation R = rotation(from + 3);
-            const Vec p{dot(R.x, d), dot(R.y, d), dot(R.z, d)};
-            write(inverse_dexp({Vec{}, -w}, {Vec{}, p}).w, step);
-            write(w, step + 3);
-            break;
-        }
+        case Motion::free:
         case Motion::planar: {
-            const Vec w{0.0, 0.0, angle_between(from + 2, to + 2)};
-            const double x = to[0] - from[0], y = to[1] - from[1];
-            const Vec p{from[2] * x + from[3] * y, from[2] * y - from[3] * x, 0.0};
+            const Vec d = position(chart.motion, to) - position(chart.motion, from);
+            const Rotation R = orientation(chart.motion, from);
+            const Vec p{dot(R.x, d), dot(R.y, d), dot(R.z, d)};
+            const Vec w = chart.motion == Motion::planar
+                              ? Vec{0.0, 0.0, angle_between(from + 2, to + 2)}
+                              : logarithm(conjugate(quaternion(from + 3)) * quaternion(to + 3));
             write(chart.motion, {inverse_dexp({Vec{}, -w}, {Vec{}, p}).w, w}, step);
             break;
         }

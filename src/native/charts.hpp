@@ -16,10 +16,8 @@ class Charts {
     // Whether there are only vector spaces and single angles, on which `rate` does nothing.
     bool is_flat() const { return flat_; }
 
-    // moved = q (+) psi.
+    // moved = q (+) psi, with quaternions of unit length.
     void integrate(const double *q, const double *psi, double *moved) const;
-    // Give quaternions, cosines and sines unit length.
-    void normalize(double *q) const;
     // The step from one configuration to another, of less than half a turn.
     void difference(const double *q0, const double *q1, double *psi) const;
     // Rate of psi while q (+) psi moves with velocity v: dexpinv(-psi) v.

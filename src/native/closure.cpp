@@ -1,6 +1,7 @@
 #include "closure.hpp"
 
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "charts.hpp"
@@ -38,49 +39,50 @@ Placement closest(const ClosedPair &pair, const Placement &T) {
     return member;
 }
 
-}  // namespace
-
-Closure::Closure(const Tables &tables, std::vector<ClosedPair> pairs, std::vector<double> scale,
-                 const std::vector<double> &unit)
-    : J(scale.size() * tables.nv), residual(scale.size()), tables_(tables),
-      pairs_(std::move(pairs)), scale_(std::move(scale)) {
-    for (const ClosedPair &pair : pairs_) {
-        std::vector<double> side(tables.nv);
-        const auto mark = [&](int k, double sign) {
-            for (; k >= 0; k = tables.before[k]) side[k] += sign;
-        };
-        mark(tables.last_velocity(tables.loops[pair.loop].link_a), -1.0);
-        mark(tables.last_velocity(tables.loops[pair.loop].link_b), 1.0);
-        Sides sides;
-        for (int k = 0; k < tables.nv; ++k) {
-            if (side[k] == 0.0) continue;
-            sides.columns.push_back(k);
-            sides.factor.push_back(side[k] * unit[k]);
-        }
-        sides_.push_back(std::move(sides));
-    }
+// log6(N^-1 T) with the closest motion N of the pair.
+Spatial offset_of(const ClosedPair &pair, const Loop &loop, const Tree &tree) {
+    const Placement T = relative(tree.placement(loop.link_a) * loop.a,
+                                 tree.placement(loop.link_b) * loop.b);
+    return logarithm(relative(closest(pair, T), T));
 }
 
-// `s Ad(B^-1) (J_B - J_A)` and `s log6(N^-1 T)` with the closest motion N of the pair.
-void Closure::update(const Tree &tree) {
-    std::size_t row = 0;
-    for (std::size_t i = 0; i < pairs_.size(); ++i) {
-        const ClosedPair &pair = pairs_[i];
-        const Loop &loop = tables_.loops[pair.loop];
-        const Placement b = tree.placement(loop.link_b) * loop.b;
-        const Placement T = relative(tree.placement(loop.link_a) * loop.a, b);
-        const Spatial offset = logarithm(relative(closest(pair, T), T));
-        for (const Spatial &along : pair.rows) {
-            const Vec force = b.R * along.v;
-            const Spatial world{force, cross(b.p, force) + b.R * along.w};
-            double *line = &J[row * tables_.nv];
-            for (std::size_t k = 0; k < sides_[i].columns.size(); ++k) {
-                const int column = sides_[i].columns[k];
-                line[column] = scale_[row] * sides_[i].factor[k] * dot(world, tree.columns[column]);
-            }
-            residual[row] = scale_[row] * dot(along, offset);
-            ++row;
+double sum_of(const std::vector<Term> &terms, const double *q) {
+    double sum = 0.0;
+    for (const Term &term : terms) {
+        double value = 0.0;
+        for (std::size_t k = term.polynomial.size(); k-- > 0;) {
+            value = value * q[term.q] + term.polynomial[k];
         }
+        sum += value;
+    }
+    return sum;
+}
+
+std::vector<int> all_rows(const Tables &tables) {
+    std::vector<int> rows(tables.rows.size());
+    std::iota(rows.begin(), rows.end(), 0);
+    return rows;
+}
+
+}  // namespace
+
+Closure::Closure(const Tables &tables, std::vector<ClosedPair> pairs, std::vector<double> unit)
+    : J(tables.rows.size() * tables.nv), residual(tables.rows.size()), tables_(tables),
+      rows_(tables, all_rows(tables)), pairs_(std::move(pairs)), unit_(std::move(unit)),
+      still_(tables.nv) {}
+
+void Closure::update(const Tree &tree, const double *q) {
+    rows_.update(tree, q, still_.data());
+    for (std::size_t i = 0; i < J.size(); ++i) J[i] = rows_.J[i] * unit_[i % unit_.size()];
+    int loop = -1;
+    Spatial offset;
+    for (std::size_t i = 0; i < residual.size(); ++i) {
+        const Row &row = tables_.rows[i];
+        if (row.loop >= 0 && row.loop != loop) {
+            loop = row.loop;
+            offset = offset_of(pairs_[loop], tables_.loops[loop], tree);
+        }
+        residual[i] = row.loop >= 0 ? dot(row.along, offset) : sum_of(row.terms, q);
     }
 }
 

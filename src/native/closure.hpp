@@ -1,45 +1,38 @@
-// How far loops are open, and their rows as stabilization has them: those that regularization
-// leaves, which may mix rows of a pair.
+// How far loops and couplings are open, and the rows of stabilization there.
 #pragma once
 
 #include <vector>
 
-#include "tree.hpp"
+#include "held_rows.hpp"
 
 namespace pinloop {
 
-// What a pair whose motions form a group leaves free, and which combinations of twists it takes.
+// What a pair whose motions form a group leaves free.
 struct ClosedPair {
-    int loop;                      // among those of the tables
-    int turns;                     // free rotations: 0, 1 about z, 3
+    int turns;  // free rotations: 0, 1 about z, 3
     bool slides_x, slides_y, slides_z;
-    double pitch;                  // advance along z per radian
-    std::vector<Spatial> rows;     // along what, in the axes of B
+    double pitch;  // advance along z per radian
 };
 
+// All rows of a robot, `J` per unit of each velocity.
 class Closure {
   public:
-    // Rows in units: `J` becomes `scale J unit`, the residual `scale r`.
-    Closure(const Tables &tables, std::vector<ClosedPair> pairs, std::vector<double> scale,
-            const std::vector<double> &unit);
+    // The pairs are those of the loops.
+    Closure(const Tables &tables, std::vector<ClosedPair> pairs, std::vector<double> unit);
 
     // Evaluate at a configuration that a tree has been brought to.
-    void update(const Tree &tree);
+    void update(const Tree &tree, const double *q);
 
-    int size() const { return static_cast<int>(scale_.size()); }
+    int size() const { return rows_.size(); }
 
     std::vector<double> J;         // (rows, nv)
     std::vector<double> residual;  // per row
 
   private:
-    struct Sides {
-        std::vector<int> columns;    // velocities that move A or B alone
-        std::vector<double> factor;  // sign and unit
-    };
     const Tables &tables_;
+    HeldRows rows_;
     std::vector<ClosedPair> pairs_;
-    std::vector<Sides> sides_;
-    std::vector<double> scale_;
+    std::vector<double> unit_, still_;
 };
 
 }  // namespace pinloop

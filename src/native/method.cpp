@@ -7,10 +7,9 @@
 namespace pinloop {
 
 bool Tableau::looks_ahead() const {
-    for (int k = 0; k < estimates(); ++k) {
-        if (errors[static_cast<std::size_t>(k + 1) * (stages() + 1) - 1] != 0.0) return true;
-    }
-    return false;
+    bool ahead = false;
+    for (std::size_t k = stages(); k < errors.size(); k += stages() + 1) ahead |= errors[k] != 0.0;
+    return ahead;
 }
 
 Control::Control(const Settings &settings, std::vector<double> unit)
@@ -72,14 +71,11 @@ Attempt::Attempt(Tableau tableau, int nq, const std::vector<char> &locked)
 }
 
 Verdict Attempt::accelerate(Dynamics &dynamics, const double *q, const double *v,
-                            double *a) const {
+                            double *a) {
+    ++evaluations;
     const Verdict verdict = dynamics.acceleration(q, v, none_.data(), a);
     for (int k : locked_) a[k] = 0.0;
     return verdict;
-}
-
-int Attempt::evaluations(bool with_errors) const {
-    return tableau_.stages() - 1 + (with_errors && tableau_.looks_ahead());
 }
 
 // The algebra coordinates and the velocity where a weighted sum of slopes leads.

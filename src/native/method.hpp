@@ -50,11 +50,10 @@ class Attempt {
                  const double *v, const double *a, bool with_errors);
 
     // Acceleration at a state, without what is locked.
-    Verdict accelerate(Dynamics &dynamics, const double *q, const double *v, double *a) const;
-
-    int evaluations(bool with_errors) const;
+    Verdict accelerate(Dynamics &dynamics, const double *q, const double *v, double *a);
 
     std::vector<double> psi, q1, v1, a1, errors;
+    int evaluations = 0;   // of accelerations so far
     bool has_end = false;  // whether `a1` is the acceleration at the end
 
   private:

@@ -18,24 +18,66 @@ double norm(const std::vector<double> &x) {
     return std::sqrt(sum);
 }
 
+// Rows of a matrix in the order in which most is left of them without those before, of equal ones
+// the first, and the square of what is left: pivots of the rows' Gram matrix.
+void pivot(std::size_t rows, std::size_t n, std::vector<double> &x, std::vector<int> &order,
+           std::vector<double> &left) {
+    const auto product = [&](std::size_t i, std::size_t j) {
+        return std::inner_product(&x[order[i] * n], &x[order[i] * n] + n, &x[order[j] * n], 0.0);
+    };
+    std::iota(order.begin(), order.end(), 0);
+    for (std::size_t i = 0; i < rows; ++i) left[i] = product(i, i);
+    for (std::size_t i = 0; i < rows; ++i) {
+        const std::size_t top = std::max_element(left.begin() + i, left.begin() + rows) - left.begin();
+        std::swap(order[i], order[top]), std::swap(left[i], left[top]);
+        for (std::size_t j = i + 1; left[i] > 0.0 && j < rows; ++j) {
+            const double part = product(i, j) / left[i];
+            for (std::size_t k = 0; k < n; ++k) x[order[j] * n + k] -= part * x[order[i] * n + k];
+            left[j] = std::max(0.0, left[j] - part * part * left[i]);
+        }
+    }
+}
+
+// Lower Cholesky factor of a matrix given by its entries; false if it is not positive.
+template <class Entry> bool cholesky(std::size_t n, const Entry &entry, std::vector<double> &L) {
+    for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t j = 0; j <= i; ++j) {
+            const double sum =
+                entry(i, j) - std::inner_product(&L[i * n], &L[i * n] + j, &L[j * n], 0.0);
+            L[i * n + j] = i == j ? std::sqrt(sum) : sum / L[j * n + j];
+        }
+        if (!(L[i * n + i] > 0.0)) return false;
+    }
+    return true;
+}
+
+// L^-1 of a vector given by its entries.
+template <class Entry>
+void solve(std::size_t n, const std::vector<double> &L, const Entry &entry, double *x) {
+    for (std::size_t i = 0; i < n; ++i) {
+        x[i] = (entry(i) - std::inner_product(x, x + i, &L[i * n], 0.0)) / L[i * n + i];
+    }
+}
+
 }  // namespace
 
-Projector::Projector(const Tables &tables, Closure closure, const Settings &settings,
-                     std::vector<double> unit, const std::vector<char> &locked,
-                     std::vector<double> rotors)
-    : tables_(tables), tree_(tables), closure_(std::move(closure)), unit_(std::move(unit)),
+Projector::Projector(std::shared_ptr<const Tables> tables, const std::vector<ClosedPair> &pairs,
+                     const Settings &settings, std::vector<double> unit,
+                     const std::vector<char> &locked, std::vector<double> rotors)
+    : owned_(std::move(tables)), tables_(*owned_), tree_(tables_), closure_(tables_, pairs, unit),
+      unit_(std::move(unit)),
       rotors_(std::move(rotors)), rank_(static_cast<int>(settings.at("rank"))),
       tol_(settings.at("tol")), near_(settings.at("NEAR")), worse_(settings.at("WORSE")),
       worst_(settings.at("WORST")), curved_(settings.at("CURVED")),
       contradiction_(settings.at("CONTRADICTION")), noise_(settings.at("GRAM_NOISE")),
       rounding_(settings.at("SPEED_ROUNDING")), most_(settings.at("MOST_TAKEN")),
       coarse_(settings.at("COARSE_SPEED")) {
-    for (int k = 0; k < tables.nv; ++k) {
+    for (int k = 0; k < tables_.nv; ++k) {
         if (!locked[k]) free_.push_back(k);
     }
-    const std::size_t m = closure_.size(), n = tables.nv;
-    gram_.resize(m * m), pivots_.resize(m), lu_.resize(m * m), inverse_.resize(m * m);
-    right_.resize(m), shift_.resize(n), trial_.resize(tables.nq), work_.resize(std::max(m, n));
+    const std::size_t m = closure_.size(), n = tables_.nv;
+    lines_.resize(m * n), pivots_.resize(m), lu_.resize(m * m), inverse_.resize(m * m);
+    right_.resize(m), shift_.resize(n), trial_.resize(tables_.nq), work_.resize(std::max(m, n));
     still_.resize(n), order_.resize(m);
 }
 
@@ -43,12 +85,16 @@ void Projector::begin(Block block, int independent, double known) {
     block_ = std::move(block), independent_ = independent, best = known;
 }
 
-void Projector::place(const double *q) {
-    tree_.place(q);
-    closure_.update(tree_);
+void Projector::prepare(const double *q) {
+    if (!block_.columns.empty() || closure_.size() == 0) return;
+    place(q);
+    choose();
 }
 
-double Projector::error() const { return norm(closure_.residual); }
+void Projector::place(const double *q) {
+    tree_.place(q);
+    closure_.update(tree_, q);
+}
 
 bool Projector::apply(const Charts &charts, double *q, double *v) {
     moved = false;
@@ -63,43 +109,18 @@ bool Projector::apply(const Charts &charts, double *q, double *v) {
 void Projector::look() {
     if (rank_ < 0) return;
     const std::size_t m = closure_.size(), n = tables_.nv;
-    const double *J = closure_.J.data();
-    double largest = 0.0;
-    for (std::size_t i = 0; i < m; ++i) {
-        for (std::size_t j = 0; j <= i; ++j) {
-            double sum = 0.0;
-            for (int k : free_) sum += J[i * n + k] * J[j * n + k];
-            gram_[i * m + j] = gram_[j * m + i] = sum;
-        }
-        largest = std::max(largest, gram_[i * m + i]);
+    for (std::size_t i = 0, at = 0; i < m; ++i) {
+        for (int k : free_) lines_[at++] = closure_.J[i * n + k];
     }
-    const double stop = m * std::numeric_limits<double>::epsilon() * 0.5 * largest;
-    std::iota(order_.begin(), order_.end(), 0);
+    pivot(m, free_.size(), lines_, order_, pivots_);
+    // LAPACK's dpstrf stops here.
+    const double stop = m * std::numeric_limits<double>::epsilon() * 0.5 * pivots_[0];
     int count = 0;
-    for (; count < static_cast<int>(m); ++count) {
-        int top = count;
-        for (int i = count + 1; i < static_cast<int>(m); ++i) {
-            if (gram_[order_[i] * (m + 1)] > gram_[order_[top] * (m + 1)]) top = i;
-        }
-        std::swap(order_[count], order_[top]);
-        const std::size_t at = order_[count];
-        const double pivot = gram_[at * (m + 1)];
-        if (!(pivot > stop)) break;
-        pivots_[count] = std::sqrt(pivot);
-        for (std::size_t i = count + 1; i < m; ++i) {
-            const std::size_t row = order_[i];
-            const double part = gram_[row * m + at] / pivot;
-            for (std::size_t j = count + 1; j <= i; ++j) {
-                const std::size_t column = order_[j];
-                gram_[row * m + column] -= part * gram_[column * m + at];
-                gram_[column * m + row] = gram_[row * m + column];
-            }
-        }
-    }
+    while (count < static_cast<int>(m) && pivots_[count] > stop) ++count;
     int rank = rank_;
     if (free_.size() != n) {
         int sure = 0;
-        for (int i = 0; i < count; ++i) sure += pivots_[i] * pivots_[i] > noise_ * largest;
+        for (int i = 0; i < count; ++i) sure += pivots_[i] > noise_ * pivots_[0];
         rank = std::min(rank, sure);
     }
     if (rank > independent_) {
@@ -108,7 +129,7 @@ void Projector::look() {
     }
     rank = independent_;
     if (rank == 0) return;
-    const double least = rank <= count ? pivots_[rank - 1] / pivots_[0] : 0.0;
+    const double least = rank <= count ? std::sqrt(pivots_[rank - 1] / pivots_[0]) : 0.0;
     best = std::max(best, least);
     regularity = best > 0.0 ? least / best : 1.0;
 }
@@ -116,16 +137,15 @@ void Projector::look() {
 // Newton's method along the coordinates of the block.
 bool Projector::close(const Charts &charts, double *q) {
     const double left = 1e-2 * tol_;
-    double open = error();
+    double open = norm(closure_.residual);
     if (open <= tol_) return true;
     moved = true;
     for (int turn = 0; turn < iterations; ++turn) {
         for (int i = 0; i < closure_.size(); ++i) right_[i] = -closure_.residual[i];
         if (!correct(right_, open)) return false;
         charts.integrate(q, shift_.data(), trial_.data());
-        charts.normalize(trial_.data());
         place(trial_.data());
-        const double now = error();
+        const double now = norm(closure_.residual);
         if (!(now < open)) {
             place(q);
             break;
@@ -159,7 +179,10 @@ bool Projector::allow(double *v) {
 
 // Shifts of the block's coordinates that meet the rows; false if others may be better now.
 bool Projector::correct(const std::vector<double> &right, double error) {
-    if (block_.columns.empty() || !factor()) return false;
+    const bool is_chosen = !block_.columns.empty();
+    if (!is_chosen || !(factor() >= std::max(worse_ * block_.share, worst_))) {
+        if (!choose()) return false;
+    }
     const std::size_t size = block_.columns.size(), m = closure_.size(), n = tables_.nv;
     std::fill(shift_.begin(), shift_.end(), 0.0);
     double missed = 0.0;
@@ -180,9 +203,49 @@ bool Projector::correct(const std::vector<double> &right, double error) {
     return true;
 }
 
-// Inverse of the block by Gauss and Jordan with pivots by rows; false if it is a worse choice than
-// it was, by one over the norms of its rows and of its inverse.
-bool Projector::factor() {
+// Dependent coordinates of rows that are all independent, and the inverse of their block: those with
+// the largest relative projections one by one, see `dependent_coordinates` in Python. With
+// J M^-1 J' = C C' these are columns of C^-1 J over the roots of the inertias.
+bool Projector::choose() {
+    const std::size_t m = closure_.size(), n = free_.size(), nv = tables_.nv;
+    if (rank_ != static_cast<int>(m) || independent_ != rank_) return false;
+    tree_.move(still_.data());
+    tree_.weigh();
+    std::vector<double> L(n * n), Y(m * n), C(m * m), R(n * m);
+    const auto inertia = [&](std::size_t i, std::size_t j) {
+        const double rotor = i == j ? rotors_[free_[i]] : 0.0;
+        return (tree_.inertia(free_[i], free_[j]) + rotor) * unit_[free_[i]] * unit_[free_[j]];
+    };
+    const auto row = [&](std::size_t i, std::size_t k) { return closure_.J[i * nv + free_[k]]; };
+    if (!cholesky(n, inertia, L)) return false;
+    for (std::size_t i = 0; i < m; ++i) {
+        solve(n, L, [&](std::size_t k) { return row(i, k); }, &Y[i * n]);
+    }
+    const auto gram = [&](std::size_t i, std::size_t j) {
+        return std::inner_product(&Y[i * n], &Y[i * n] + n, &Y[j * n], 0.0);
+    };
+    if (!cholesky(m, gram, C)) return false;
+    for (std::size_t k = 0; k < n; ++k) {
+        const double root = std::sqrt(inertia(k, k));
+        solve(m, C, [&](std::size_t i) { return row(i, k) / root; }, &R[k * m]);
+    }
+    std::vector<int> order(n);
+    std::vector<double> left(n);
+    pivot(n, m, R, order, left);
+    block_ = {};
+    for (std::size_t i = 0; i < m; ++i) {
+        block_.rows.push_back(static_cast<int>(i));
+        block_.columns.push_back(free_[order[i]]);
+    }
+    block_.share = factor();
+    if (block_.share >= worst_) return true;
+    block_ = {};
+    return false;
+}
+
+// Inverse of the block by Gauss and Jordan with pivots by rows; one over the norms of its rows and
+// of its inverse, which tells how good a choice it is.
+double Projector::factor() {
     const std::size_t size = block_.columns.size(), n = tables_.nv;
     std::fill(work_.begin(), work_.end(), 0.0);
     for (std::size_t i = 0; i < size; ++i) {
@@ -198,7 +261,7 @@ bool Projector::factor() {
         for (std::size_t i = k + 1; i < size; ++i) {
             if (std::abs(lu_[i * size + k]) > std::abs(lu_[top * size + k])) top = i;
         }
-        if (!(std::abs(lu_[top * size + k]) > 0.0)) return false;
+        if (!(std::abs(lu_[top * size + k]) > 0.0)) return 0.0;
         if (top != k) {
             std::swap_ranges(&lu_[k * size], &lu_[k * size] + size, &lu_[top * size]);
             std::swap_ranges(&inverse_[k * size], &inverse_[k * size] + size, &inverse_[top * size]);
@@ -221,7 +284,7 @@ bool Projector::factor() {
         for (std::size_t i = 0; i < size; ++i) sum += std::abs(inverse_[i * size + j]);
         largest = std::max(largest, sum);
     }
-    return 1.0 / (rows * largest) >= std::max(worse_ * block_.share, worst_);
+    return 1.0 / (rows * largest);
 }
 
 // See `speed_loss` in Python.

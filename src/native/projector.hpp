@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,12 +23,15 @@ struct Block {
 
 class Projector {
   public:
-    Projector(const Tables &tables, Closure closure, const Settings &settings,
-              std::vector<double> unit, const std::vector<char> &locked,
+    Projector(std::shared_ptr<const Tables> tables, const std::vector<ClosedPair> &pairs,
+              const Settings &settings, std::vector<double> unit, const std::vector<char> &locked,
               std::vector<double> rotors);
 
     // The coordinates that move, and what is known of regular poses.
     void begin(Block block, int independent, double best);
+    // Choose the coordinates at a configuration if there is no choice yet.
+    void prepare(const double *q);
+    const Block &block() const { return block_; }
     int size() const { return closure_.size(); }
 
     // Project a state; false if it cannot be done here. Afterwards `moved`, `regularity`, `best`.
@@ -45,11 +49,12 @@ class Projector {
     bool close(const Charts &charts, double *q);
     bool allow(double *v);
     void place(const double *q);
-    double error() const;
     bool correct(const std::vector<double> &right, double error);
-    bool factor();
+    double factor();
+    bool choose();
     double kinetic(const double *from, const double *to);
 
+    std::shared_ptr<const Tables> owned_;
     const Tables &tables_;
     Tree tree_;
     Closure closure_;
@@ -59,7 +64,7 @@ class Projector {
     int independent_ = 0, rank_;
     double tol_, near_, worse_, worst_, curved_, contradiction_, noise_, rounding_, most_,
         coarse_;
-    std::vector<double> gram_, pivots_, lu_, inverse_, right_, shift_, trial_, work_, still_;
+    std::vector<double> lines_, pivots_, lu_, inverse_, right_, shift_, trial_, work_, still_;
     std::vector<int> order_;
 };
 

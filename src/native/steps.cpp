@@ -34,6 +34,7 @@ int Steps::take(Course course, const double *q, const double *v, const double *a
                 const Taken &taken) {
     const std::size_t nq = tables_->nq, nv = tables_->nv;
     bool is_stale = false;
+    if (projector_) projector_->prepare(q);
     int k = 0;
     while (k < taken.most && !is_stale && course.t < course.end) {
         const State state{q, v, a};
@@ -52,7 +53,7 @@ int Steps::take(Course course, const double *q, const double *v, const double *a
 bool Steps::controlled(Course &course, const State &state, const Taken &taken, int k) {
     double h = course.h, first = 0.0;
     if (course.asked[k] && course.end - course.t > crawls_ * h) return false;
-    evaluations_ = rejected_ = 0;
+    attempt_.evaluations = rejected_ = 0;
     for (;;) {
         h = std::min(h, control_.largest);
         const double slack = control_.time_sum * std::max(std::abs(course.t), h);
@@ -60,7 +61,6 @@ bool Steps::controlled(Course &course, const State &state, const Taken &taken, i
         const double next = last ? course.end : course.t + h, size = next - course.t;
         if (size < control_.smallest && (first > 0.0 || !last)) return false;
         first = first > 0.0 ? first : size;
-        evaluations_ += attempt_.evaluations(true);
         if (!attempt(size, state, true)) return false;
         const double error = control_.error(attempt_.errors, state.v, attempt_.v1.data());
         if (!(error <= 1.0)) {  // it may be NaN
@@ -82,7 +82,7 @@ bool Steps::controlled(Course &course, const State &state, const Taken &taken, i
 // One step of fixed size.
 bool Steps::fixed(Course &course, const State &state, const Taken &taken, int k) {
     if (k >= static_cast<int>(course.times.size()) || course.asked[k]) return false;
-    evaluations_ = attempt_.evaluations(false), rejected_ = 0;
+    attempt_.evaluations = rejected_ = 0;
     if (!attempt(course.times[k] - course.t, state, false)) return false;
     if (!finish(state, false, taken, k)) return false;
     course.t = course.times[k];
@@ -104,7 +104,6 @@ bool Steps::finish(const State &state, bool with_errors, const Taken &taken, int
     std::copy(attempt_.q1.begin(), attempt_.q1.end(), q);
     std::copy(before.begin(), before.end(), v);
     std::copy(attempt_.psi.begin(), attempt_.psi.end(), psi);
-    charts_.normalize(q);
     if (projector_ && !projector_->apply(charts_, q, v)) return false;
     const bool moved = projector_ && projector_->moved;
     if (moved) {
@@ -114,7 +113,6 @@ bool Steps::finish(const State &state, bool with_errors, const Taken &taken, int
         for (std::size_t i = 0; i < nv; ++i) psi[i] += rate_[i];
     }
     if (moved || !attempt_.has_end) {
-        ++evaluations_;
         last_ = attempt_.accelerate(dynamics_, q, v, a);
         if (last_ == Verdict::bad) return false;
     } else {
@@ -144,7 +142,7 @@ void Steps::write(const Course &course, const Taken &taken, int k) const {
     numbers[0] = course.t, numbers[1] = course.h, numbers[2] = course.error;
     numbers[3] = projector_ ? projector_->regularity : 1.0;
     numbers[4] = projector_ ? projector_->best : 0.0;
-    taken.counts[3 * k] = evaluations_, taken.counts[3 * k + 1] = rejected_;
+    taken.counts[3 * k] = attempt_.evaluations, taken.counts[3 * k + 1] = rejected_;
 }
 
 }  // namespace pinloop

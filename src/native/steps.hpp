@@ -64,7 +64,7 @@ class Steps {
     Verdict last_ = Verdict::good;
     double trifle_, crawls_, infinite_;
     std::vector<double> still_, shift_, rate_;
-    std::int64_t evaluations_ = 0, rejected_ = 0;
+    int rejected_ = 0;
 };
 
 }  // namespace pinloop

@@ -7,7 +7,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -26,8 +25,7 @@ using Given = nb::ndarray<T, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu
 using Numbers = Given<const double, 1>;
 using Matrix = Given<const double, 2>;
 using Room = Given<double, 2>;
-// Place among the loops, free rotations, free slides, pitch, rows in B.
-using Pair = std::tuple<int, int, std::string, double, Matrix>;
+using Pair = std::tuple<int, std::string, double>;
 // Rows and columns of the block that is kept, its share, and what is known of regular poses.
 using Known = std::tuple<std::vector<int>, std::vector<int>, double, int, double>;
 
@@ -57,16 +55,6 @@ void create(Steps *steps, std::shared_ptr<const Tables> tables,
     new (steps) Steps(tables, copy, settings, copied(unit), marked(*tables, locked));
 }
 
-void hold(Steps &steps, const std::vector<int> &rows, const std::vector<double> &stale,
-          const std::vector<double> &bad, const Numbers &armature) {
-    const Tables &tables = steps.tables();
-    bool fits = stale.size() == rows.size() && bad.size() == rows.size() &&
-                static_cast<int>(armature.size()) == tables.nv;
-    for (int row : rows) fits = fits && row >= 0 && row < static_cast<int>(tables.rows.size());
-    require(fits, "rows, pivots or rotors that the tables do not have");
-    steps.dynamics().hold(rows, stale, bad, copied(armature));
-}
-
 // Per velocity a constant torque, a stiffness and a damping; and lines between points of joints:
 // joint and point, the same again, stiffness, length and damping.
 void load(Steps &steps, const Matrix &terms, const Matrix &lines) {
@@ -85,31 +73,22 @@ void load(Steps &steps, const Matrix &terms, const Matrix &lines) {
     steps.dynamics().load(std::move(loads));
 }
 
-void project(Steps &steps, const std::vector<Pair> &pairs, const Numbers &scale,
+// Free rotations and slides and pitch of the pair of each loop of tables with the rows.
+void project(Steps &steps, std::shared_ptr<const Tables> tables, const std::vector<Pair> &pairs,
              const Settings &settings, const std::tuple<Numbers, Numbers> &unit_and_rotors,
              const std::vector<int> &locked) {
-    const Tables &tables = steps.tables();
     const auto &[unit, rotors] = unit_and_rotors;
+    const std::size_t nv = steps.tables().nv;
     std::vector<ClosedPair> closed;
-    std::size_t count = 0;
-    for (const auto &[loop, turns, slides, pitch, rows] : pairs) {
-        require(loop >= 0 && loop < static_cast<int>(tables.loops.size()), "there is no such loop");
-        require(rows.shape(1) == 6, "rows take six components of a twist");
-        const auto has = [&slides](char axis) { return slides.find(axis) != std::string::npos; };
-        ClosedPair pair{loop, turns, has('x'), has('y'), has('z'), pitch, {}};
-        for (std::size_t i = 0; i < rows.shape(0); ++i) {
-            const double *s = rows.data() + 6 * i;
-            pair.rows.push_back({{s[0], s[1], s[2]}, {s[3], s[4], s[5]}});
-        }
-        count += pair.rows.size();
-        closed.push_back(pair);
+    for (const auto &[turns, slides, pitch] : pairs) {
+        const auto has = [&slides = slides](char axis) { return slides.find(axis) != std::string::npos; };
+        closed.push_back({turns, has('x'), has('y'), has('z'), pitch});
     }
-    const std::size_t nv = tables.nv;
-    require(count == scale.size() && unit.size() == nv && rotors.size() == nv,
-            "rows, units or rotors of another robot");
-    Closure closure(tables, closed, copied(scale), copied(unit));
-    steps.project(std::make_unique<Projector>(tables, std::move(closure), settings, copied(unit),
-                                              marked(tables, locked), copied(rotors)));
+    require(closed.size() == tables->loops.size() && tables->nv == steps.tables().nv &&
+                unit.size() == nv && rotors.size() == nv,
+            "loops, units or rotors of another robot");
+    steps.project(std::make_unique<Projector>(tables, closed, settings, copied(unit),
+                                              marked(*tables, locked), copied(rotors)));
 }
 
 // What Python knows of the projections so far.
@@ -123,6 +102,13 @@ void recall(Steps &steps, const Known &known) {
     }
     const bool holds_all = static_cast<int>(rows.size()) == projector->size();
     projector->begin({rows, columns, share, holds_all}, independent, best);
+}
+
+// The block that is kept by now.
+std::tuple<std::vector<int>, std::vector<int>, double> block(Steps &steps) {
+    require(steps.projector() != nullptr, "nothing is projected");
+    const Block &block = steps.projector()->block();
+    return {block.rows, block.columns, block.share};
 }
 
 // Steps from a state, into arrays with room for some of them.
@@ -150,32 +136,30 @@ int take(Steps &steps, const std::tuple<double, double, double, double> &start,
     return steps.take(std::move(course), q.data(), v.data(), a.data(), taken);
 }
 
-// A configuration or a step of a group from two others.
-template <void (Charts::*function)(const double *, const double *, double *) const>
-nb::list of_group(std::shared_ptr<const Tables> tables, const Numbers &x, const Numbers &y) {
-    const std::size_t most = std::max(tables->nq, tables->nv), least = std::min(tables->nq, tables->nv);
-    require(x.size() >= least && y.size() >= least && x.size() <= most && y.size() <= most,
-            "a configuration of another robot");
-    std::vector<double> from(most), to(most), result(most);
-    std::copy(x.data(), x.data() + x.size(), from.begin());
-    std::copy(y.data(), y.data() + y.size(), to.begin());
-    (Charts(*tables, std::vector<char>(tables->nv)).*function)(from.data(), to.data(), result.data());
-    nb::list numbers;
-    for (double number : result) numbers.append(number);
-    return numbers;
+// q (+) psi, the step to there, and the rate of psi with which it moves with velocity v.
+std::tuple<std::vector<double>, std::vector<double>, std::vector<double>> group(
+    std::shared_ptr<const Tables> tables, const Numbers &q, const Numbers &psi, const Numbers &v) {
+    const std::size_t nq = tables->nq, nv = tables->nv;
+    require(q.size() == nq && psi.size() == nv && v.size() == nv, "a state of another robot");
+    const Charts charts(*tables, std::vector<char>(nv));
+    std::vector<double> moved(nq), step(nv), rate(nv);
+    charts.integrate(q.data(), psi.data(), moved.data());
+    charts.difference(q.data(), moved.data(), step.data());
+    charts.rate(psi.data(), v.data(), rate.data());
+    return {moved, step, rate};
 }
 
 }  // namespace
 
 void bind_steps(nb::module_ &module) {
-    module.def("integrate", &of_group<&Charts::integrate>, "tables"_a, "q"_a, "psi"_a);
-    module.def("difference", &of_group<&Charts::difference>, "tables"_a, "q0"_a, "q1"_a);
-    module.def("rate", &of_group<&Charts::rate>, "tables"_a, "psi"_a, "v"_a);
+    module.def("group", &group, "tables"_a, "q"_a, "psi"_a, "v"_a);
     nb::class_<Steps>(module, "Steps")
         .def("__init__", &create, "tables"_a, "tableau"_a, "settings"_a, "unit"_a, "locked"_a)
-        .def("hold", &hold, "rows"_a, "stale"_a, "bad"_a, "armature"_a)
+        .def_prop_ro("dynamics", &Steps::dynamics, nb::rv_policy::reference_internal)
         .def("load", &load, "terms"_a, "lines"_a)
-        .def("project", &project, "pairs"_a, "scale"_a, "settings"_a, "unit_and_rotors"_a, "locked"_a)
+        .def("project", &project, "tables"_a, "pairs"_a, "settings"_a, "unit_and_rotors"_a,
+             "locked"_a)
+        .def("block", &block)
         .def("recall", &recall, "known"_a)
         .def("take", &take, "start"_a, "state"_a, "times"_a, "asked"_a, "notes"_a, "states"_a);
 }

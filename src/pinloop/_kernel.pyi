@@ -71,14 +71,10 @@ class StopDynamics:
     def solve_all(self, t: Array, q: Array, v: Array, given: Array, solutions: Array) -> int:
         """The same at many states one after another; how many came before one with bad rows."""
 
-def integrate(tables: Tables, q: Array, psi: Array) -> list[float]:
-    """``q (+) psi``; the last numbers of the list may be superfluous, here and below."""
-
-def difference(tables: Tables, q0: Array, q1: Array) -> list[float]:
-    """The step from one configuration to another."""
-
-def rate(tables: Tables, psi: Array, v: Array) -> list[float]:
-    """``dexpinv(-psi) v``: rate of psi while ``q (+) psi`` moves with velocity v."""
+def group(
+    tables: Tables, q: Array, psi: Array, v: Array
+) -> tuple[list[float], list[float], list[float]]:
+    """``q (+) psi``, the step to there, and ``dexpinv(-psi) v``."""
 
 class Steps:
     """Many steps of a run at once, for one thread at a time."""
@@ -91,10 +87,9 @@ class Steps:
         unit: Array,
         locked: Sequence[int],
     ) -> None: ...
-    def hold(
-        self, rows: Sequence[int], stale: Sequence[float], bad: Sequence[float], armature: Array
-    ) -> None:
-        """See `Dynamics`."""
+    @property
+    def dynamics(self) -> Dynamics:
+        """The accelerations, whose rows and rotors are to be chosen."""
 
     def load(self, terms: Array, lines: Array) -> None:
         """Let forces act: ``constant - stiffness q - damping v`` per velocity, shape (3, nv).
@@ -105,19 +100,22 @@ class Steps:
 
     def project(
         self,
-        pairs: Sequence[tuple[int, int, str, float, Array]],
-        scale: Array,
+        tables: Tables,
+        pairs: Sequence[tuple[int, str, float]],
         settings: Mapping[str, float],
         unit_and_rotors: tuple[Array, Array],
         locked: Sequence[int],
     ) -> None:
-        """Project states on the rows of these pairs of loops.
+        """Project states on the rows of other tables of the robot, in units that compare.
 
-        Of each its place among the loops, number of free rotations, free slides, pitch, and rows.
+        Of the pair of each loop the number of free rotations, the free slides, and the pitch.
         """
 
     def recall(self, known: tuple[Sequence[int], Sequence[int], float, int, float]) -> None:
         """Rows, columns and share of a block; rank of the rows, and their least pivot at best."""
+
+    def block(self) -> tuple[list[int], list[int], float]:
+        """Rows, columns and share of the block that is kept by now."""
 
     def take(
         self,

@@ -112,9 +112,9 @@ def test_configurations_are_the_group_of_pinocchio(name: str, size: float) -> No
     psi, v = rng.uniform(-1.0, 1.0, (2, model.nv))
     psi *= size / np.abs(psi).max()
     moved = pin.integrate(model, q, psi)
-    close(np.array(kernel.integrate(known, q, psi)[: model.nq]), moved, 1e-12)
-    close(np.array(kernel.difference(known, q, moved)[: model.nv]), psi, 1e-9)
-    rate = np.array(kernel.rate(known, psi, v)[: model.nv])
+    here, step, rate = map(np.array, kernel.group(known, q, psi, v))
+    close(here, moved, 1e-12)
+    close(step, psi, 1e-9)
     close(pin.dIntegrate(model, q, psi, pin.ARG1) @ rate, v, 1e-11)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
+from pinloop.simulation import native_steps
 from pinloop.simulation.stabilization import Projector
 from pinloop.tolerances import Regularity
 
@@ -40,17 +41,23 @@ def test_coordinates_that_are_kept_are_as_good_as_new_ones(
     assert kept < 4 * error()
 
 
+@pytest.mark.parametrize("engine", ["native", "python"])
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 def test_the_unit_of_length_does_not_decide_which_coordinates_are_kept(
-    unit: float, monkeypatch: pytest.MonkeyPatch
+    unit: float, engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A Scotch yoke has angles and lengths among its coordinates."""
     chosen: list[list[int]] = []
-    remembered = Projector._remembered
+    remembered, remember = Projector._remembered, Projector.remember
 
     def seen(self: Projector, level: str, J: Array, columns: Any) -> Any:
         chosen.append(columns.tolist())
         return remembered(self, level, J, columns)
+
+    def told(self: Projector, regularity: float, best: float, block: Any) -> None:
+        if block[1] not in chosen[-1:]:
+            chosen.append(block[1])
+        remember(self, regularity, best, block)
 
     def choices(size: float) -> list[list[int]]:
         table = tables.scaled(linkages.scotch_yoke(), size)
@@ -62,9 +69,12 @@ def test_the_unit_of_length_does_not_decide_which_coordinates_are_kept(
         scale = np.where(machine.is_translation, size, 1.0)
         chosen.clear()
         method = pl.MuntheKaas("rk4", step=5e-3)
-        pl.simulate(machine, scale * q, scale * v, until=1.0, method=method)
+        pl.simulate(machine, scale * q, scale * v, until=1.0, method=method,
+                    formulation=pl.Automatic(engine))  # fmt: skip
         return list(chosen)
 
     monkeypatch.setattr(Projector, "_remembered", seen)
+    monkeypatch.setattr(Projector, "remember", told)
+    monkeypatch.setattr(native_steps, "MANY", 1)
     q, v = moving(robot("scotch-yoke"), 1)
     assert choices(unit) == choices(1.0) and len(chosen) > 2

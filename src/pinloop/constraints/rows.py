@@ -189,7 +189,7 @@ class RowSet:
         self.unlocked, self.locks = len(holonomic), tuple(locks)
         columns = [column for lock in held for column in locked_columns(robot, lock)]
         self.lock_columns = np.array(columns, dtype=np.intp)
-        self.locked = np.unique(self.lock_columns)
+        self.locked = np.array(sorted(set(columns)), dtype=np.intp)
         self._only_loops = not self._extra and not columns
         self._lock_J, self._lock_rates = np.eye(robot.nv)[self.lock_columns], np.zeros(len(columns))
         # Positions follow exactly, because a locked velocity is exactly zero.

@@ -114,15 +114,17 @@ class EquationsOfMotion:
         self._scale = self.rows.scale[: self.rows.unlocked]
         self._model = robot.model
         self._locked = self.rows.locked if len(self.rows.locked) else None
-        self._free = np.setdiff1d(np.arange(robot.nv), self.rows.locked)
+        moving = np.ones(robot.nv, dtype=bool)
+        moving[self.rows.locked] = False
+        self._free = moving.nonzero()[0]
         self._rest = np.zeros(robot.nv)
         self._no_rows, self._no_rates = np.zeros((0, robot.nv)), np.zeros(0)
         self._only_loops = len(self.rows.loops) == len(self.rows)
         self._is_tree = self.rows.unlocked == 0
         self._by_recursion = self._is_tree and has_regular_mass(robot)
-        loops = [np.r_[self.rows.loops.rows_of[loop.name]] for loop in robot.loops]
-        beyond = np.setdiff1d(np.arange(self.rows.unlocked), np.concatenate([[], *loops]))
-        self._further = beyond.astype(np.intp)  # couplings and further rows, but not locks
+        of_loops = max((self.rows.loops.rows_of[loop.name].stop for loop in robot.loops), default=0)
+        # Couplings and further rows, but not locks.
+        self._further = np.arange(of_loops, self.rows.unlocked, dtype=np.intp)
         self._home: tuple[float, Array] | None = None
         self._only_given_by_robot = not rows
 

@@ -132,9 +132,8 @@ class _Prepared(NamedTuple):
 
 
 class _InKernel(NamedTuple):
-    """The native kernel in a work space, with the rows that it holds for a solver."""
+    """The native kernel in a work space, with the rows that it holds."""
 
-    solver: ConstraintDynamics
     held: HeldRows
     dynamics: Dynamics
 
@@ -209,13 +208,12 @@ class ConstraintDynamics:
     ) -> tuple[Array, int]:
         """Acceleration by the kernel, and what it says of the rows."""
         kernel = space.solver
-        known = type(kernel) is _InKernel and kernel.solver is self and kernel.held is held
-        if not known:
+        if type(kernel) is not _InKernel or kernel.held is not held:
             assert self.tables is not None
             dynamics = Dynamics(self.tables)
             limits = held.stale.tolist(), held.bad.tolist()
             dynamics.hold(held.chosen.tolist(), *limits, self._model.armature)
-            kernel = space.solver = _InKernel(self, held, dynamics)
+            kernel = space.solver = _InKernel(held, dynamics)
         a = np.empty(len(v))
         return a, kernel.dynamics.acceleration(q, v, tau, a)
 

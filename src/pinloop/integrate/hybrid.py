@@ -183,8 +183,8 @@ class HybridIntegrator(Generic[M, E]):
     def run(self, state: HybridState[M]) -> HybridState[M]:
         """The state at the end, from any state on."""
         while state.t < self._until and not state.ended:
-            before, state = state, self._leap(state)
-            if state is before:
+            state, single = self._leap(state)
+            if single:
                 state = self.advance(state)
         return state
 
@@ -200,19 +200,19 @@ class HybridIntegrator(Generic[M, E]):
             return self._happen(state, system.due(state, begun=False), None)
         return self._through(state, *self._step(state, ahead))
 
-    def _leap(self, state: HybridState[M]) -> HybridState[M]:
+    def _leap(self, state: HybridState[M]) -> tuple[HybridState[M], bool]:
         """The state after many steps at once, or after the next event in them.
 
-        The same state if they are to be taken one by one.
+        And whether the next step is to be taken by itself.
         """
         system, flow = self._system, self._system.flow(state.mode)
         ahead = None if flow.many is None else system.ahead(state)
         if flow.many is None or ahead is None or ahead.rests or ahead.longest < np.inf:
-            return state
+            return state, True
         end, start = min(self._until, ahead.end), (state.q, state.v, state.a)
         times = self._planned(state.t, end, MANY) if self._stepper.method.step else []
         span = state.t, state.h, end
-        segment = self._stepper.many(flow, state.memory, span, start, times)
+        whole = segment = self._stepper.many(flow, state.memory, span, start, times)
         while segment is not None and len(segment):
             clear, watched = system.guards(state.mode).clear(segment, state.watched)
             count = max(clear, 1)
@@ -222,14 +222,17 @@ class HybridIntegrator(Generic[M, E]):
                 step, before = part.step(0), state
                 state = self._through(state, step, h, memory)
                 if state.t != step.t1 or state.passed != before.passed:
-                    break
+                    return state, False
                 continue
             here = float(part.t[-1]), part.q[-1], part.v[-1], part.a[-1], state.mode
             state = HybridState(*here, h, memory, watched, state.passed, state.recent)
             flow.many.record(part)
             if events := system.due(state, begun=False):
-                return self._happen(state, events, None)
-        return state
+                return self._happen(state, events, None), False
+        goes_on = whole is not None and (
+            len(whole) == MANY or state.t >= end or bool(whole.counts[-1, 2])
+        )
+        return state, not goes_on
 
     def _through(
         self, state: HybridState[M], step: Step, h: float, memory: StepMemory

@@ -26,7 +26,13 @@ from ..dynamics.forces import (
     file_losses,
 )
 from ..dynamics.independence import INFINITE
-from ..dynamics.pinocchio_solver import HAS_KERNEL, HeldRows, RightHandSide, standing
+from ..dynamics.pinocchio_solver import (
+    HAS_KERNEL,
+    HeldRows,
+    RightHandSide,
+    standing,
+    tables_of_rows,
+)
 from ..integrate import CRAWLS, MANY, MuntheKaas, Segment, State, StepControl
 from ..model.mechanism import Mechanism
 from ..model.pairs import MotionGroup
@@ -86,20 +92,19 @@ class NativeSteps:
         arrays = tableau.a, tableau.b, tableau.error_weights
         assert equations.tables is not None
         self._steps = Steps(equations.tables, arrays, settings, unit, locked)
-        self._steps.hold([], [], [], self._armature)
+        self._steps.dynamics.hold([], [], [], self._armature)
         if projector is not None:
             settings["tol"], settings["rank"] = projector.tol, -1
             if rank is not None:
                 settings["rank"] = rank - len(locked)
-            pairs = [
-                (k, len(loop.pair.turns), loop.pair.slides, loop.pair.advance, selector)
-                for k, (loop, selector) in enumerate(
-                    zip(robot.loops, rows.loops.constant.values(), strict=True)
-                )
-                if isinstance(loop.pair, MotionGroup)
-            ]
-            units = unit, np.array(robot.model.armature)
-            self._steps.project(pairs, rows.scale[: rows.unlocked], settings, units, locked)
+            pairs = [loop.pair for loop in robot.loops if isinstance(loop.pair, MotionGroup)]
+            free = [(len(pair.turns), pair.slides, pair.advance) for pair in pairs]
+            tables, units = (
+                tables_of_rows(robot, whole=False),
+                (unit, np.array(robot.model.armature)),
+            )
+            assert tables is not None
+            self._steps.project(tables, free, settings, units, locked)
 
     @classmethod
     def of(
@@ -114,9 +119,7 @@ class NativeSteps:
         tableau, groups = method.tableau, [loop.pair for loop in equations.robot.loops]
         chooses = projector is None or projector.chooses
         explicit = not tableau.implicit and len(tableau.errors) <= 2
-        known = (
-            all(isinstance(pair, MotionGroup) for pair in groups) and not equations.robot.couplings
-        )
+        known = all(isinstance(pair, MotionGroup) for pair in groups)
         if not (explicit and chooses and known):
             return None
         loads = native_loads(equations.robot, equations.given_forces)
@@ -126,6 +129,11 @@ class NativeSteps:
         if equations.given_forces:
             native._steps.load(*loads)
         return native
+
+    @property
+    def block(self) -> tuple[list[int], list[int], float]:
+        """Rows, columns and share of the block of coordinates that it has projected with last."""
+        return self._steps.block()
 
     def take(
         self,
@@ -140,7 +148,7 @@ class NativeSteps:
             return None
         if held is not None and held is not self._held:
             limits = held.stale.tolist(), held.bad.tolist()
-            steps.hold(held.chosen.tolist(), *limits, self._armature)
+            steps.dynamics.hold(held.chosen.tolist(), *limits, self._armature)
             self._held = held
         if self._projector is not None:
             steps.recall(self._projector.known)

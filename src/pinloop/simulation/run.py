@@ -127,6 +127,7 @@ class Run:
         self._stepper = Stepper(method, self._unit)
         self._stiffness, self._switched = StiffnessNotes(robot, method), list[str]()
         self._projected = self._steps = 0
+        self._watched: Array | None = None
         self._modes: list[Mode] = []
         self._engines: set[str] = set()
         self._transitions: list[Transition] = []
@@ -316,6 +317,7 @@ class Run:
     def _enter(self, mode: Mode, t: float, q: Array, v: Array) -> None:
         """Set up everything that depends on the mode."""
         self.equations = equations = self.system.begin(mode, t, q, v)
+        self._watched = None
         self._along = equations.right_hand_side()
         manifold = self._group.in_mode(mode)
         self._projector = (
@@ -325,7 +327,6 @@ class Run:
         )
         if self._projector is not None:
             self._projector.begin(t, q)
-            self._projector.choose(t, q)
         self._flow = Flow(
             self._along if self.method.step is None else self._checked,
             manifold,
@@ -336,6 +337,8 @@ class Run:
             fine=True,
             many=self._many(manifold),
         )
+        if self._projector and not (self._flow.many and equations.max_rank is None):
+            self._projector.choose(t, q)  # the kernel does it itself if all rows are independent
         self._engines.add("native" if self._flow.many else equations.engine)
         if mode not in self._modes:
             self._modes.append(mode)
@@ -347,15 +350,18 @@ class Run:
             return None
         parts = self._along, self.equations, self.method, manifold, self._projector
         native = NativeSteps.of(*parts)
-        return None if native is None else ManySteps(native.take, self._record_all)
+        if native is None:
+            return None
+        return ManySteps(native.take, partial(self._record_all, native))
 
-    def _record_all(self, segment: Segment) -> None:
+    def _record_all(self, native: NativeSteps, segment: Segment) -> None:
         """Take notice of steps that have been taken at once, in the mode that was entered last."""
         t, q, v = float(segment.t[-1]), segment.q[-1], segment.v[-1]
         self._last = t, q, v
         self._watch_loops(q)  # once torn they stay so
         if self._projector is not None:
-            self._projector.remember(*segment.notes[-1, 2:].tolist())
+            regularity, best = segment.notes[-1, 2:].tolist()
+            self._projector.remember(regularity, best, native.block)
         if segment.counts[-1, 2]:
             self._along(t, q, v)  # which finds out whether to hold other rows
             self._along.advance(q)
@@ -444,6 +450,9 @@ class Run:
         rows = self.equations.rows
         if rows.whole is rows.loops or self._projector is None:
             return
+        if self._watched is not None and np.array_equal(q, self._watched):
+            return
+        self._watched = q
         residual = self.equations.residual_of(rows.whole, q)
         if np.linalg.norm(residual) > TORN * max(1.0, self.system.robot.length):
             names = rows.whole.by_name(residual)

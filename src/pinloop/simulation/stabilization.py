@@ -165,9 +165,15 @@ class Projector:
         numbers = np.arange(len(self._scale))[rows].tolist()
         return numbers, columns.tolist(), share, self._independent, self._best
 
-    def remember(self, regularity: float, best: float) -> None:
-        """Take over what others have found out at the last state."""
+    def remember(
+        self, regularity: float, best: float, block: tuple[list[int], list[int], float]
+    ) -> None:
+        """Take over what others have found out at the last state, and the block that they keep."""
         self.regularity, self._best = regularity, best
+        rows, columns, share = block
+        if columns:
+            chosen = slice(None) if len(rows) == len(self._scale) else np.array(rows)
+            self._blocks["all"] = _Block(chosen, np.array(columns), share)
 
     def position(self, t: float, q: Array) -> tuple[Array, bool]:
         """Configuration on the manifold, by Newton's method along the chosen coordinates."""
@@ -193,17 +199,16 @@ class Projector:
         """Look at the configuration where a run starts, and around it if that may be singular."""
         if len(self._scale) == 0:
             return
-        known = [q]
-        self.look(t, q)
+        self._known = [self._closure(t, q)[0]]
+        self._look(self._known[0])
         if self._best < Regularity.NEAR**2 and not self._rows.moving:
             rng = np.random.default_rng(0)
             for _ in range(_AROUND):
                 beside = nearby_assembly(self._equations.robot, q, rng, reach=0.1)
                 if beside is not None:
-                    known.append(beside)
-        self._known = [self._closure(t, q)[0] for q in known]
-        for J in self._known[::-1]:
-            self._look(J)
+                    self._known.append(self._closure(t, beside)[0])
+            for J in self._known[::-1]:
+                self._look(J)
 
     def choose(self, t: float, q: Array) -> None:
         """Choose dependent coordinates where a run starts, so that the first step has them."""
