@@ -31,6 +31,7 @@ from .dynamics import (
 )
 from .dynamics import forces as forces
 from .dynamics import formulations as formulations
+from .dynamics import parameters as parameters
 from .dynamics.forces import (
     PD,
     Torque,
@@ -82,6 +83,7 @@ from .simulation.events import (
     unlock,
     when,
 )
+from .simulation.linearization import derivatives, equilibrium, linearize
 from .simulation.modes import Mode
 from .simulation.run_file import load_trajectory
 from .simulation.simulate import simulate
@@ -134,19 +136,23 @@ __all__ = [
     "close_loop",
     "consistent_velocity",
     "constraints",
+    "derivatives",
     "diagnose",
     "dynamics",
+    "equilibrium",
     "forces",
     "formulations",
     "from_screws",
     "interop",
     "inverse_dynamics",
+    "linearize",
     "load",
     "load_scenario",
     "load_trajectory",
     "lock",
     "model",
     "open_loop",
+    "parameters",
     "regularize",
     "renew_rows",
     "safety",

@@ -112,6 +112,8 @@ CLOSED = 1e-10
 """rad, lengths: residual up to which assembly, a fit or Pinocchio has closed the loops"""
 ASSEMBLED = 1e-9
 """rad, lengths: residual up to which a configuration that is given counts as assembled"""
+BALANCED = 1e-10
+"""rad, m: step of Newton's method below which a configuration is an equilibrium"""
 GOOD_CLOSURE = 1e-8
 """rad, m: residual that the report of a run calls good"""
 TORN = 1e-6

@@ -20,8 +20,10 @@ from ..boundary.arguments import flat_numbers, public
 from ..boundary.marks import Array
 from ..model.description import Coupling
 from ..model.mechanism import Mechanism
+from ..model.moving_tree import MovingTree
 from ..model.pairs import MotionGroup, Spherical
 from ..model.tree import LoopJoint, TreeKinematics
+from .slopes import RowSlopes, frame_slopes, stacked
 
 Placed: TypeAlias = pin.Data | TreeKinematics
 """Frame placements and joint Jacobians at a configuration."""
@@ -87,7 +89,7 @@ class Constraints:
         }
         self._polynomials = {
             coupling.name: [
-                [polyder(polynomial, order).tolist() for order in range(3)]
+                [polyder(polynomial, order).tolist() for order in range(4)]
                 for polynomial in coupling.polynomials
             ]
             for coupling in self.couplings
@@ -183,6 +185,40 @@ class Constraints:
         """Jacobian and ``gamma`` at the state that ``data`` holds."""
         selectors = self.world_selectors(data)
         return self._jacobian(selectors, data, q), self._gamma(selectors, data, q, v)
+
+    def slopes(
+        self, tree: MovingTree, q: Array, v: Array, a: Array, multipliers: Array
+    ) -> RowSlopes:
+        """Derivatives of all rows at a state, whose tree must be at the same one."""
+        loops, parts = self.robot.loops, []
+        if loops:
+            selectors = [
+                self._constant.get(loop.name, (loop.pair, self._select[loop.name]))
+                for loop in loops
+            ]
+            frames = [(loop.frame_a, loop.frame_b) for loop in loops]
+            lam = [multipliers[self.rows_of[loop.name]] for loop in loops]
+            parts.append(frame_slopes(tree, frames, selectors, lam))
+        for coupling in self._couplings:
+            weight = float(multipliers[self.rows_of[coupling.name]][0])
+            parts.append(self._coupling_slopes(tree, coupling, (q, v, a), weight))
+        return stacked(parts, len(tree.twists))
+
+    def _coupling_slopes(
+        self, tree: MovingTree, coupling: Coupling, state: tuple[Array, Array, Array], weight: float
+    ) -> RowSlopes:
+        """Derivatives of ``sum p' v`` and ``sum p' a + p'' v^2``."""
+        q, *motion = state
+        n, places = len(tree.twists), [at.v.start for at in self._columns[coupling.name]]
+        v, a = (part[places] for part in motion)
+        slope, bend, third = (np.array(self._terms(coupling, q, k)) for k in (1, 2, 3))
+        columns = tree.chain.columns[places]
+        J, rate_q, by_q, by_v = rows = np.zeros((4, 1, n))
+        values = (slope, bend * v, bend * a + third * v**2, 2.0 * bend * v)
+        rows[:, 0, columns] = np.array(values)
+        force = np.zeros((n, n))
+        force[columns, columns] = bend * weight
+        return RowSlopes(J, rate_q, by_q, by_v, force)
 
     def twist_jacobian(self, q: ArrayLike, loop: LoopJoint) -> Array:
         """Jacobian of the twist of B relative to A of a loop joint, expressed in B: (6, nv)."""

@@ -17,9 +17,11 @@ from ..boundary.arguments import flat_numbers
 from ..boundary.marks import Array
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
+from ..model.moving_tree import MovingTree
 from ..model.pairs import MotionGroup
 from ..model.tree import LoopJoint, coordinate_names
 from ..tolerances import COINCIDENT
+from .slopes import RowSlopes, constant_rows, selected_slopes
 
 Place = str | tuple[str, ArrayLike]
 """A body or frame, for its origin, or that and a point in its axes [m], shape (3,)."""
@@ -118,6 +120,19 @@ class JointMotion:
         # Where rows turn, as that of z of A does, they turn about the relative velocity itself.
         return np.asarray(self._rates(data) @ relative.vector)
 
+    def slopes(
+        self, tree: MovingTree, multipliers: Array, axes: Sequence[int] | None = None
+    ) -> RowSlopes | None:
+        """Derivatives of the rates of some or all axes, as rows; None where an axis turns."""
+        places = range(len(self.is_translation)) if axes is None else axes
+        if self._loop is None:
+            J = np.zeros((len(self._J), len(tree.twists)))
+            J[:, tree.chain.columns] = self._J
+            return constant_rows(J[[*places]])
+        if self._constant is None:
+            return None
+        return selected_slopes(tree, self._frames, self._constant[[*places]], multipliers)
+
     def _rates(self, data: pin.Data) -> Array:
         """What takes the twist of B relative to A to the rates of the axes, shape (k, 6)."""
         if self._constant is not None:
@@ -174,6 +189,29 @@ class BodyPoint:
         lever = data.oMf[self._frame].rotation @ self._point
         return np.asarray(J[:3] - pin.skew(lever) @ J[3:])
 
+    def motion(self, tree: MovingTree) -> tuple[Array, Array]:
+        """Position and Jacobian in a tree, shapes (3,) and (3, n)."""
+        return tree.point(self._frame, self._offset)
+
+    def force_slope(self, tree: MovingTree, force: Array, *, turns: bool = False) -> Array:
+        """Derivatives of the generalised forces of a force on the point, ``[j, i]`` of j by i.
+
+        Args:
+            tree: the robot at a state.
+            force: in the axes of the world [N], shape (3,).
+            turns: whether the force turns with the frame.
+        """
+        slope = tree.point_force_slope(self._frame, self._offset, force)
+        if not turns:
+            return slope
+        angular = tree.moves(self._frame)[:, None] * tree.twists[:, 3:]
+        return np.asarray(slope + self.motion(tree)[1].T @ np.cross(angular, force).T)
+
+    @property
+    def _offset(self) -> Array:
+        """The point in the axes of the frame."""
+        return np.zeros(3) if self._point is None else self._point
+
     def turned(self, force: Array, data: pin.Data) -> Array:
         """A force in the axes of the frame, in those of the world."""
         return np.asarray(data.oMf[self._frame].rotation @ force)
@@ -194,3 +232,15 @@ class PointDistance:
         distance = float(np.linalg.norm(between))
         direction = between / distance if distance > COINCIDENT else np.zeros(3)
         return distance, np.asarray(direction @ (self._b.jacobian(data) - self._a.jacobian(data)))
+
+    def slope(self, tree: MovingTree) -> tuple[Array, Array]:
+        """Gradient and its derivative in a tree: ``J' (1 - u u') J / d``, and turning Jacobians."""
+        (at_a, J_a), (at_b, J_b) = self._a.motion(tree), self._b.motion(tree)
+        between, J = at_b - at_a, J_b - J_a
+        distance = float(np.linalg.norm(between))
+        if distance <= COINCIDENT:
+            raise BadValue(f"the distance {self} is zero, where it has no derivative")
+        u = between / distance
+        bend = J.T @ (J - np.outer(u, u @ J)) / distance
+        turning = self._b.force_slope(tree, u) - self._a.force_slope(tree, u)
+        return np.asarray(u @ J), np.asarray(bend + turning)

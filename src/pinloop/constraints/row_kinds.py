@@ -17,9 +17,14 @@ from ..boundary.arguments import checked, public, unit_vector
 from ..boundary.marks import Array
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
+from ..model.moving_tree import MovingTree
 from ..tolerances import DIFFERENCE_STEP, NO_DIRECTION
 from .relative_motion import JointMotion
 from .rows import BoundRow, Row, Terms
+from .slopes import RowSlopes, selected_slopes
+
+_UNIVERSE = 0
+"""The frame of the world."""
 
 
 @public
@@ -59,6 +64,10 @@ class _BoundNoSlip(BoundRow):
             np.zeros(1),
             np.array([self._axis @ drift.linear]),
         )
+
+    def slopes(self, tree: MovingTree, multipliers: Array) -> RowSlopes | None:
+        selector = np.append(self._axis, np.zeros(3))[None]
+        return selected_slopes(tree, (_UNIVERSE, self._frame), selector, multipliers)
 
 
 @public
@@ -215,6 +224,9 @@ class _BoundPrescribed(BoundRow):
         _, rate, acceleration = self._at(t)
         drift = self._axis.drift(data)
         return self._axis.jacobian(data), np.array([rate]), drift - acceleration
+
+    def slopes(self, tree: MovingTree, multipliers: Array) -> RowSlopes | None:
+        return self._axis.slopes(tree, multipliers)
 
     def _at(self, t: float) -> Array:
         """Position, velocity and acceleration at a time, checked."""

@@ -19,11 +19,14 @@ import pinocchio as pin
 from ..boundary.arguments import public
 from ..boundary.marks import Array
 from ..errors import BadValue
+from ..linalg.dense import slopes
 from ..model.mechanism import Mechanism
+from ..model.moving_tree import MovingTree
 from ..model.tree import coordinate_names
 from ..model.workspace import remembered
 from .closure import Constraints
 from .relative_motion import JointMotion
+from .slopes import RowSlopes, stacked
 
 Terms = tuple[Array, Array, Array]
 """``J``, shape (k, nv); ``b`` and ``gamma``, shape (k,): ``J v = b`` and ``J a + gamma = 0``."""
@@ -61,6 +64,10 @@ class BoundRow(ABC):
     @abstractmethod
     def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
         """``J``, ``b`` and ``gamma`` at the kinematics that ``data`` holds."""
+
+    def slopes(self, tree: MovingTree, multipliers: Array) -> RowSlopes | None:
+        """Derivatives at the state of a tree; None if the row leaves them to differences."""
+        return None
 
 
 @public
@@ -141,6 +148,9 @@ class _LockedLoop(BoundRow):
     def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
         J, drift = self._motion.jacobian(data), self._motion.drift(data)
         return J[self._places], np.zeros(len(self._places)), drift[self._places]
+
+    def slopes(self, tree: MovingTree, multipliers: Array) -> RowSlopes | None:
+        return self._motion.slopes(tree, multipliers, self._places)
 
 
 @remembered
@@ -250,3 +260,55 @@ class RowSet:
             np.concatenate([np.zeros(len(J)), *(part[1] for part in more)]),
             np.concatenate([gamma, *(part[2] for part in more)]),
         )
+
+    def slopes(
+        self, tree: MovingTree, state: tuple[float, Array, Array, Array], multipliers: Array
+    ) -> RowSlopes:
+        """Derivatives of all rows but those of locks at a state.
+
+        Args:
+            tree: the robot at the state.
+            state: time, configuration, velocity, acceleration.
+            multipliers: of these rows, shape (unlocked,).
+        """
+        _, q, v, a = state
+        at = len(self.loops)
+        parts = [self.loops.slopes(tree, q, v, a, multipliers[:at])]
+        for row in self._extra:
+            lam = multipliers[at : at + len(row.labels)]
+            at += len(row.labels)
+            parts.append(row.slopes(tree, lam) or self._differences(row, tree, state, lam))
+        return stacked(parts, len(tree.twists))
+
+    def _differences(
+        self,
+        row: BoundRow,
+        tree: MovingTree,
+        state: tuple[float, Array, Array, Array],
+        multipliers: Array,
+    ) -> RowSlopes:
+        """Derivatives of a row that does not know its own."""
+        model, (t, q, v, a), k = self.robot.model, state, len(row.labels)
+        if tree.chain.moved:
+            raise BadValue(
+                f"the rows of {row.labels[0]} do not say how they depend on where joints are; "
+                "leave out parameters that are placements"
+            )
+
+        def values(q: Array, v: Array) -> Array:
+            with self.robot.workspace() as data:
+                pin.forwardKinematics(model, data, q, v, np.zeros(len(v)))
+                pin.computeJointJacobians(model, data)
+                pin.updateFramePlacements(model, data)
+                J, b, gamma = row.terms(t, q, v, data)
+            return np.concatenate([J @ v - b, J @ a + gamma, J.T @ multipliers, J.ravel()])
+
+        n = len(tree.twists)
+        own = slopes(lambda step: values(pin.integrate(model, q, step), v), len(v)).T
+        by_v = slopes(lambda change: values(q, v + change), len(v)).T
+        blocks = np.zeros((4, k, n))
+        J = values(q, v)[-k * len(v) :].reshape(k, -1)
+        blocks[..., tree.chain.columns] = J, own[:k], own[k : 2 * k], by_v[k : 2 * k]
+        force = np.zeros((n, n))
+        force[np.ix_(tree.chain.columns, tree.chain.columns)] = own[2 * k : 2 * k + len(v)]
+        return RowSlopes(blocks[0], blocks[1], blocks[2], blocks[3], force)

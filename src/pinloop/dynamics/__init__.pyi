@@ -1,4 +1,5 @@
-from . import forces, formulations
+from . import forces, formulations, parameters
+from .derivatives import Derivatives, JumpDerivatives
 from .equations import EquationsOfMotion
 from .formulations import Augmented, Automatic, Formulation, MatrixFormulation, Projected, Voronets
 from .independence import dependent_coordinates, relative_projections
@@ -9,9 +10,11 @@ __all__ = [
     "ODCA",
     "Augmented",
     "Automatic",
+    "Derivatives",
     "EquationsOfMotion",
     "Formulation",
     "Holonomy",
+    "JumpDerivatives",
     "MatrixFormulation",
     "Projected",
     "Voronets",
@@ -22,5 +25,6 @@ __all__ = [
     "formulations",
     "holonomic",
     "inverse_dynamics",
+    "parameters",
     "relative_projections",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -12,8 +12,13 @@ import pinocchio as pin
 from ..boundary.marks import Array
 from ..constraints.relative_motion import JointMotion
 from ..errors import BadValue, PinloopError
+from ..linalg.dense import slopes
 from ..model.mechanism import Mechanism
+from ..model.moving_tree import MovingTree
 from .forces import BoundForce, Force, JointFriction
+
+Kinematics = Callable[[pin.Data, Array, Array], None]
+"""Brings work space to a configuration and a velocity."""
 
 
 class AppliedForces:
@@ -25,7 +30,7 @@ class AppliedForces:
     """
 
     def __init__(self, robot: Mechanism, forces: Sequence[Force]) -> None:
-        self._nv = robot.nv
+        self._robot = robot
         self.bound = _with_unique_names([force.bind(robot) for force in forces])
         self.need_kinematics = any(force.needs_kinematics for force in self.bound)
 
@@ -38,7 +43,7 @@ class AppliedForces:
 
     def torque(self, t: float, q: Array, v: Array, data: pin.Data) -> Array:
         """Sum of the generalised forces, shape (nv,)."""
-        total = np.zeros(self._nv)
+        total = np.zeros(self._robot.nv)
         for force in self.bound:
             try:
                 tau = force.torque(t, q, v, data)
@@ -69,6 +74,54 @@ class AppliedForces:
         """``-d torque / d v`` of each force of which it is known, shape (nv, nv)."""
         by_force = {force.name: force.damping(t, q, v, data) for force in self.bound}
         return {name: D for name, D in by_force.items() if D is not None}
+
+    def slopes(
+        self, tree: MovingTree, t: float, q: Array, v: Array, kinematics: Kinematics
+    ) -> tuple[Array, Array]:
+        """Derivatives of the sum by positions and velocities of a tree, shape (n, n) each.
+
+        Args:
+            tree: the robot at the state.
+            t: time [s].
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
+            kinematics: brings work space to a state.
+        """
+        n = len(tree.twists)
+        by_q, by_v = np.zeros((n, n)), np.zeros((n, n))
+        others = []
+        with self._robot.workspace() as data:
+            kinematics(data, q, v)
+            for force in self.bound:
+                known = force.slopes(tree, t, q, v, data)
+                if known is None:
+                    others.append(force)
+                else:
+                    by_q, by_v = by_q + known[0], by_v + known[1]
+            if others:
+                own = np.ix_(tree.chain.columns, tree.chain.columns)
+                parts = self._differences(others, (t, q, v), data, kinematics)
+                by_q[own] += parts[0]
+                by_v[own] += parts[1]
+        return by_q, by_v
+
+    def _differences(
+        self,
+        forces: Sequence[BoundForce],
+        state: tuple[float, Array, Array],
+        data: pin.Data,
+        kinematics: Kinematics,
+    ) -> tuple[Array, Array]:
+        """Derivatives of forces that do not know their own."""
+        t, q, v = state
+
+        def torque(q: Array, v: Array) -> Array:
+            kinematics(data, q, v)
+            return sum((force.torque(t, q, v, data) for force in forces), np.zeros(len(v)))
+
+        model, n = self._robot.model, self._robot.nv
+        by_q = slopes(lambda step: torque(pin.integrate(model, q, step), v), n)
+        return by_q.T, slopes(lambda change: torque(q, v + change), n).T
 
 
 def _with_unique_names(forces: list[BoundForce]) -> tuple[BoundForce, ...]:

@@ -22,6 +22,7 @@ from ..constraints.rows import Locked, Row, RowSet
 from ..errors import BadValue, PinloopError
 from ..linalg.saddle import Elimination, Saddle
 from ..model.mechanism import Mechanism
+from ..model.moving_tree import MovingTree
 from ..model.workspace import create_data, remembered
 from ..tolerances import ASSEMBLED
 from .applied import AppliedForces
@@ -402,6 +403,12 @@ class EquationsOfMotion:
         with self.robot.workspace() as data:
             self._kinematics(data, q, v)
             return self._applied.dampings(t, q, v, data)
+
+    def force_slopes(
+        self, tree: MovingTree, t: float, q: Configuration, v: Velocity
+    ) -> tuple[Array, Array]:
+        """Derivatives of the applied forces by the coordinates of a tree at the state."""
+        return self._applied.slopes(tree, t, q, v, self._kinematics)
 
     def system(self, t: float, q: Configuration, v: Velocity) -> System:
         """What a formulation solves: ``M``, ``f``, ``J``, ``gamma``, largest possible rank.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import pinocchio as pin
@@ -21,6 +21,7 @@ from ..boundary.marks import Array
 from ..constraints.relative_motion import BodyPoint, JointMotion, Place, PointDistance
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
+from ..model.moving_tree import MovingTree
 
 __all__ = [
     "PD",
@@ -38,8 +39,20 @@ __all__ = [
 
 Signal = float | Callable[[float], float]
 """A number, or a function of time."""
-Coordinate = Callable[[Array, pin.Data], tuple[float, Array]]
-"""Value and gradient, shape (nv,), of a coordinate of a robot."""
+Slopes = tuple[Array, Array] | None
+"""Derivatives of a generalised force by positions and velocities."""
+
+
+class Coordinate(Protocol):
+    """A coordinate of a robot that a force acts on."""
+
+    def __call__(self, q: Array, data: pin.Data) -> tuple[float, Array]:
+        """Value and gradient, shape (nv,)."""
+        ...
+
+    def slope(self, tree: MovingTree) -> tuple[Array, Array]:
+        """Gradient and its derivative, ``[j, i]`` that of entry j by coordinate i of a tree."""
+        ...
 
 
 class Force(ABC):
@@ -75,6 +88,13 @@ class BoundForce(ABC):
         """``-d torque / d v``, shape (nv, nv); None where it is zero or not known."""
         return None
 
+    def slopes(self, tree: MovingTree, t: float, q: Array, v: Array, data: pin.Data) -> Slopes:
+        """Derivatives of the torque by positions and velocities, shape (n, n) each.
+
+        By the n coordinates of a tree at the state; None leaves them to differences.
+        """
+        return None
+
 
 def _value(signal: Signal, t: float) -> float:
     return float(signal(t)) if callable(signal) else float(signal)
@@ -91,9 +111,11 @@ class _Applied(BoundForce):
         torque: Callable[[float, Array, Array, pin.Data], Array],
         energy: Callable[[Array, pin.Data], float] | None = None,
         damping: Callable[[Array, Array, pin.Data], Array] | None = None,
+        slopes: Callable[[MovingTree, float, Array, Array, pin.Data], Slopes] | None = None,
     ) -> None:
         self._bound, self.name, self.conservative = (force, robot), name, energy is not None
         self._torque, self._energy, self._damping = torque, energy, damping
+        self._slopes = slopes
 
     def __reduce__(self) -> tuple[Callable[..., BoundForce], tuple[Force, Mechanism, str]]:
         return _bound_again, (*self._bound, self.name)
@@ -106,6 +128,9 @@ class _Applied(BoundForce):
 
     def damping(self, t: float, q: Array, v: Array, data: pin.Data) -> Array | None:
         return None if self._damping is None else self._damping(q, v, data)
+
+    def slopes(self, tree: MovingTree, t: float, q: Array, v: Array, data: pin.Data) -> Slopes:
+        return None if self._slopes is None else self._slopes(tree, t, q, v, data)
 
 
 def _bound_again(force: Force, robot: Mechanism, name: str) -> BoundForce:
@@ -127,7 +152,11 @@ def _spring(
     def energy(q: Array, data: pin.Data) -> float:
         return 0.5 * stiffness * (along(q, data)[0] - rest) ** 2
 
-    return _Applied(force, robot, name, torque, energy)
+    def slopes(tree: MovingTree, t: float, q: Array, v: Array, data: pin.Data) -> Slopes:
+        x, (g, G) = along(q, data)[0], along.slope(tree)
+        return -stiffness * (np.outer(g, g) + (x - rest) * G), np.zeros(G.shape)
+
+    return _Applied(force, robot, name, torque, energy, slopes=slopes)
 
 
 def _damper(
@@ -137,8 +166,12 @@ def _damper(
     along: Coordinate,
     c: float,
     drive: Callable[[float, float], float],
+    stiffness: float = 0.0,
 ) -> BoundForce:
-    """A damper along a coordinate, and what drives it: a function of time and coordinate."""
+    """A damper along a coordinate, and what drives it: a function of time and coordinate.
+
+    The drive loses its ``stiffness`` per unit of the coordinate.
+    """
 
     def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
         x, gradient = along(q, data)
@@ -148,7 +181,28 @@ def _damper(
         gradient = along(q, data)[1]
         return c * np.outer(gradient, gradient)
 
-    return _Applied(force, robot, name, torque, damping=damping)
+    def slopes(tree: MovingTree, t: float, q: Array, v: Array, data: pin.Data) -> Slopes:
+        x, (g, G) = along(q, data)[0], along.slope(tree)
+        speed = tree.velocity
+        force = drive(t, x) - c * float(g @ speed)
+        by_q = np.outer(g, -stiffness * g - c * (speed @ G)) + force * G
+        return by_q, -c * np.outer(g, g)
+
+    return _Applied(force, robot, name, torque, damping=damping, slopes=slopes)
+
+
+@dataclass(frozen=True, eq=False)
+class _JointCoordinate(Coordinate):
+    axis: JointMotion
+    near: float
+
+    def __call__(self, q: Array, data: pin.Data) -> tuple[float, Array]:
+        return self.axis.position(q, data, self.near), self.axis.jacobian(data)[0]
+
+    def slope(self, tree: MovingTree) -> tuple[Array, Array]:
+        rows = self.axis.slopes(tree, np.ones(1))
+        assert rows is not None  # the axes of pairs with one stand still
+        return rows.J[0], rows.force_q
 
 
 def _joint_coordinate(robot: Mechanism, joint: str, who: str, near: float = 0.0) -> Coordinate:
@@ -156,7 +210,7 @@ def _joint_coordinate(robot: Mechanism, joint: str, who: str, near: float = 0.0)
     axis = JointMotion(robot, joint)
     if axis.coordinates != 1:
         raise BadValue(f"{who} needs a joint with one coordinate; '{joint}' has {axis.coordinates}")
-    return lambda q, data: (axis.position(q, data, near), axis.jacobian(data)[0])
+    return _JointCoordinate(axis, near)
 
 
 def file_losses(
@@ -210,7 +264,23 @@ def _losses(
         none = np.zeros((robot.nv, robot.nv))
         return sum(((J.T * slope) @ J for J, _, slope in acting(v, data)), none)
 
-    bound = _Applied(force, robot, f"joint {kind}", torque, damping=damping)
+    def slopes(tree: MovingTree, t: float, q: Array, v: Array, data: pin.Data) -> Slopes:
+        n = len(tree.twists)
+        by_q, by_v = np.zeros((n, n)), np.zeros((n, n))
+        for motion, coefficients in parts:
+            if motion is None:
+                columns = np.ix_(tree.chain.columns, tree.chain.columns)
+                by_v[columns] -= np.diag(loss(coefficients, v)[1])
+                continue
+            axes = motion.slopes(tree, loss(coefficients, motion.jacobian(data) @ v)[0])
+            if axes is None:
+                return None
+            resistance = axes.J.T * loss(coefficients, axes.J @ tree.velocity)[1]
+            by_q += axes.force_q - resistance @ axes.rate_q
+            by_v -= resistance @ axes.J
+        return by_q, by_v
+
+    bound = _Applied(force, robot, f"joint {kind}", torque, damping=damping, slopes=slopes)
     bound.needs_kinematics = any(motion is not None and motion.closes_loop for motion, _ in parts)
     return bound
 
@@ -323,7 +393,11 @@ class Torque(Force):
         def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
             return np.asarray(_value(self.value, t) * axis.jacobian(data)[0])
 
-        return _Applied(self, robot, f"torque {self.joint}", torque)
+        def slopes(tree: MovingTree, t: float, q: Array, v: Array, data: pin.Data) -> Slopes:
+            rows = axis.slopes(tree, np.array([_value(self.value, t)]))
+            return None if rows is None else (rows.force_q, np.zeros(rows.force_q.shape))
+
+        return _Applied(self, robot, f"torque {self.joint}", torque, slopes=slopes)
 
 
 @public
@@ -354,7 +428,8 @@ class PD(Force):
             return pull + self.damping * _value(self.rate, t)
 
         along = _joint_coordinate(robot, self.joint, "PD")
-        return _damper(self, robot, f"drive {self.joint}", along, self.damping, drive)
+        name = f"drive {self.joint}"
+        return _damper(self, robot, name, along, self.damping, drive, self.stiffness)
 
 
 @public
@@ -425,12 +500,18 @@ class PointForce(Force):
         anchor = BodyPoint(robot, self.frame)
         what = f"force on '{anchor.name}'"
 
-        def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
-            force = flat_numbers(self.force(t) if callable(self.force) else self.force, what, 3)
-            force = anchor.turned(force, data) if self.local else force
-            return np.asarray(force @ anchor.jacobian(data))
+        def force(t: float, data: pin.Data) -> Array:
+            given = flat_numbers(self.force(t) if callable(self.force) else self.force, what, 3)
+            return anchor.turned(given, data) if self.local else given
 
-        return _Applied(self, robot, f"force on {anchor.name}", torque)
+        def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
+            return np.asarray(force(t, data) @ anchor.jacobian(data))
+
+        def slopes(tree: MovingTree, t: float, q: Array, v: Array, data: pin.Data) -> Slopes:
+            by_q = anchor.force_slope(tree, force(t, data), turns=self.local)
+            return by_q, np.zeros(by_q.shape)
+
+        return _Applied(self, robot, f"force on {anchor.name}", torque, slopes=slopes)
 
 
 @public

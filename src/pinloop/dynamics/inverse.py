@@ -19,9 +19,10 @@ from ..boundary.arguments import flat_numbers, public
 from ..boundary.marks import Array
 from ..constraints.rows import Row, RowSet
 from ..errors import BadValue, InconsistentVelocity
+from ..linalg.dense import slope
 from ..model.mechanism import Mechanism
 from ..regularization.sampled_redundancy import renew_rows
-from ..tolerances import CONSISTENT, HOLONOMIC, LEAST_SQUARES, RANK, SLOPE_STEP
+from ..tolerances import CONSISTENT, HOLONOMIC, LEAST_SQUARES, RANK
 from .equations import EquationsOfMotion
 from .forces import Force
 
@@ -141,19 +142,9 @@ def coriolis(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
     return np.asarray(0.5 * (rate + D.T - D) + np.array(brackets).reshape(n, n))
 
 
-def _slope(
-    robot: Mechanism,
-    function: Callable[[Array], Array],
-    q: Array,
-    motion: Array,
-    step: float = SLOPE_STEP,
-) -> Array:
-    """Derivative of a function of q along a motion, by central differences of fourth order."""
-
-    def at(s: float) -> Array:
-        return function(pin.integrate(robot.model, q, s * step * motion))
-
-    return (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * step)
+def _slope(robot: Mechanism, function: Callable[[Array], Array], q: Array, motion: Array) -> Array:
+    """Derivative of a function of q along a motion."""
+    return slope(lambda s: function(pin.integrate(robot.model, q, s * motion)))
 
 
 @public

@@ -12,7 +12,7 @@ of the largest one would be lost in rounding.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -21,7 +21,7 @@ import numpy as np
 import scipy
 
 from ..boundary.marks import Array, Indices
-from ..tolerances import LAST_BITS, RANK, ROW_NOISE, TINY
+from ..tolerances import LAST_BITS, RANK, ROW_NOISE, SLOPE_STEP, TINY
 
 _SMALL = 150
 """Columns up to which a dense matrix is factorised faster than a sparse one."""
@@ -243,3 +243,18 @@ def _singular(W: Array, inner: int, caps: Indices | None) -> tuple[Factors, Indi
     beside -= U @ (U.transpose(0, 2, 1) @ beside)
     Q, rest = orthonormal(beside)
     return Factors(root, np.concatenate([U, Q], axis=2), across, rest), ranks
+
+
+def slope(function: Callable[[float], Array], step: float = SLOPE_STEP) -> Array:
+    """Derivative at 0 of a function of one number, by central differences of fourth order."""
+    near = function(step) - function(-step)
+    return np.asarray((8.0 * near - (function(2.0 * step) - function(-2.0 * step))) / (12.0 * step))
+
+
+def slopes(function: Callable[[Array], Array], size: int) -> Array:
+    """Derivatives at 0 of a function of a vector, one row per entry of the vector."""
+
+    def along(unit: Array) -> Array:
+        return slope(lambda s: function(s * unit))
+
+    return np.array([along(unit) for unit in np.eye(size)])

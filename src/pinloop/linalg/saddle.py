@@ -110,33 +110,44 @@ class Saddle:
             return np.eye(self._Y.shape[1])
         return np.asarray(np.linalg.svd(V)[2][len(V) :])
 
+    @property
+    def neglected(self) -> float:
+        """How far dependent rows are from being so: largest singular value that counts as zero.
+
+        Relative to the smallest one that does not; rounding noise on a manifold of constant rank.
+        """
+        vanishing = self.dependencies
+        if not len(vanishing) or not len(self._singular[1]):
+            return 0.0
+        return float(np.linalg.norm(vanishing @ self._Y.T, 2) / self._singular[1][-1])
+
     def solve(self, f: Array, b: Array) -> tuple[Array, Array]:
         """Solve ``M x = f + J' lam``, ``J x = b``; least squares in ``b`` if that is impossible.
 
         Args:
-            f: forces, shape (n,).
-            b: wanted row values, shape (m,).
+            f: forces, shape (n,), or one column each for several problems, shape (n, k).
+            b: wanted row values, shape (m,) or (m, k).
 
         Returns:
-            ``x``, shape (n,), and the smallest ``lam``, shape (m,).
+            ``x`` and the smallest ``lam``, in the shapes of ``f`` and ``b``.
         """
         free = _forward(self._L, f)
         if self._Y.shape[1] == 0:
-            return _backward(self._L, free), np.zeros(0)
-        missing = self._scale * b
+            return _backward(self._L, free), np.zeros(b.shape)
+        missing = (self._scale * b.T).T
         missing -= self._Y.T.dot(free)
         if self._S is not None:
             lam: Array = lapack().dpotrs(self._S, missing, lower=1)[0]
             free += self._Y.dot(lam)
         else:
             U, values, V = self._singular
-            weights = V.dot(missing) / values
+            weights = (V.dot(missing).T / values).T
             free += U.dot(weights)
-            lam = V.T.dot(weights / values)
+            lam = V.T.dot((weights.T / values).T)
         x = _backward(self._L, free)
         if self._weight:
             lam = lam - self._weight * (self._rows @ x)
-        return x, self._scale * lam
+        return x, (self._scale * lam.T).T
 
     def project(self, b: Array) -> Array:
         """Shortest ``x`` in the metric of ``M`` with ``J x = b``, shape (n,)."""
@@ -307,6 +318,8 @@ def _forward(L: Array, B: Array) -> Array:
 
 def _backward(L: Array, b: Array) -> Array:
     """``L^-T b``."""
-    if L.size == 0:
+    if L.size == 0 or b.size == 0:
         return np.zeros(b.shape)
+    if b.ndim == 2:
+        return np.asarray(triangular()(1.0, L, b, lower=1, trans_a=1))
     return np.asarray(triangular_vector()(L, b, lower=1, trans=1))

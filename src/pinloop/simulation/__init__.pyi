@@ -10,6 +10,14 @@ from .events import (
     unlock,
     when,
 )
+from .linearization import (
+    Chart,
+    LinearSystem,
+    derivatives,
+    equilibrium,
+    linearize,
+    transition_derivatives,
+)
 from .modes import Locked, Mode
 from .run_file import load_trajectory
 from .stabilization import Projection
@@ -17,10 +25,12 @@ from .trajectory import Trajectory
 from .transitions import Transition, transition
 
 __all__ = [
+    "Chart",
     "EndStops",
     "EnergyBalance",
     "Event",
     "JointLimits",
+    "LinearSystem",
     "LockReaction",
     "Locked",
     "Mode",
@@ -30,11 +40,15 @@ __all__ = [
     "Trajectory",
     "Transition",
     "close_loop",
+    "derivatives",
+    "equilibrium",
+    "linearize",
     "load_trajectory",
     "lock",
     "open_loop",
     "stop_when",
     "transition",
+    "transition_derivatives",
     "unlock",
     "when",
 ]

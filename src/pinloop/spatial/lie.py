@@ -34,9 +34,14 @@ def _skew(a: Array) -> Array:
     return np.asarray((a @ _FLAT_SKEW).reshape(-1, 3, 3))
 
 
+def cross_matrices(V: Array) -> Array:
+    """Matrices of ``V x`` for twists, shape (n, 6, 6)."""
+    return np.asarray((V @ _FLAT_CROSS).reshape(-1, 6, 6))
+
+
 def motion_cross(V: Array, W: Array) -> Array:
     """``V x W`` for twists, shape (n, 6)."""
-    return apply((V @ _FLAT_CROSS).reshape(-1, 6, 6), W)
+    return apply(cross_matrices(V), W)
 
 
 def apply(A: Array, x: Array) -> Array:

@@ -25,6 +25,7 @@ import pinocchio as pin
 from ...boundary.marks import Array
 from ...boundary.values import Registry, origin
 from ...errors import BadValue, PinloopError
+from ...linalg.dense import slopes
 from ...tolerances import ROW_NOISE
 from .tree_joints import TreeJoint
 
@@ -161,6 +162,17 @@ class Pair(ABC):
     @abstractmethod
     def bias(self, T: pin.SE3, V: Array) -> Array:
         """``dS/dt V`` for the relative twist ``V`` (of B, in B), shape (rows,)."""
+
+    def selector_slopes(self, T: pin.SE3) -> Array:
+        """Derivatives of the selector along each unit twist of B, in B, shape (6, rows, 6).
+
+        By differences unless a pair knows better; groups are not asked.
+        """
+        return slopes(lambda twist: self.selector(T * pin.exp6(twist)), 6)
+
+    def bias_slopes(self, T: pin.SE3, V: Array) -> Array:
+        """The same of the bias at a given ``V``, shape (6, rows)."""
+        return slopes(lambda twist: self.bias(T * pin.exp6(twist), V), 6)
 
     # -- motions ----------------------------------------------------------------------------
 

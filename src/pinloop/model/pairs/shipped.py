@@ -340,6 +340,24 @@ class Universal(Pair):
         rate = np.cross(T.rotation[2], w)
         return np.array([0.0, 0.0, 0.0, rate[1] * w[2] - rate[2] * w[1]])
 
+    def selector_slopes(self, T: pin.SE3) -> Array:
+        """Those of ``e_x x n``, where ``n`` turns as ``n x w``."""
+        slopes = np.zeros((6, 4, 6))
+        slopes[3:, 3, 3:] = _across_x(np.cross(T.rotation[2], np.eye(3)))
+        return slopes
+
+    def bias_slopes(self, T: pin.SE3, V: Array) -> Array:
+        """``(e_x x ((n x e_k) x w)) . w`` for turns about ``e_k``."""
+        slopes = np.zeros((6, 4))
+        turned = np.cross(T.rotation[2], np.eye(3))
+        slopes[3:, 3] = _across_x(np.cross(turned, V[3:])) @ V[3:]
+        return slopes
+
+
+def _across_x(n: Array) -> Array:
+    """``e_x x n``, row by row."""
+    return np.cross((1.0, 0.0, 0.0), n)
+
 
 class _PointPair(Pair):
     """Rows ``C R v`` on the velocity of B's origin, resolved in A by the constant ``C``."""
@@ -355,6 +373,17 @@ class _PointPair(Pair):
     def bias(self, T: pin.SE3, V: Array) -> Array:
         """``C R (w x v)``: the frame in which ``v`` is resolved turns with B."""
         return np.asarray(self._directions @ T.rotation @ np.cross(V[3:], V[:3]))
+
+    def selector_slopes(self, T: pin.SE3) -> Array:
+        """``C R (e_k x v)`` for turns about ``e_k``."""
+        slopes = np.zeros((6, self.rows, 6))
+        turned = np.array([pin.skew(axis) for axis in np.eye(3)])
+        slopes[3:, :, :3] = self._directions @ T.rotation @ turned
+        return slopes
+
+    def bias_slopes(self, T: pin.SE3, V: Array) -> Array:
+        """``C R (e_k x (w x v))``."""
+        return self.selector_slopes(T)[:, :, :3] @ np.cross(V[3:], V[:3])
 
     def residual(self, T: pin.SE3) -> Array:
         """Coordinates of B's origin in A that must vanish [m]."""
@@ -426,6 +455,30 @@ class Rod(Pair):
         along = direction @ v
         swing = (v @ v - along**2) / distance if distance > 0 else 0.0
         return np.array([turning + swing])
+
+    def selector_slopes(self, T: pin.SE3) -> Array:
+        """Those of the direction."""
+        slopes = np.zeros((6, 1, 6))
+        slopes[:, 0, :3] = self._turning(T)[2]
+        return slopes
+
+    def bias_slopes(self, T: pin.SE3, V: Array) -> Array:
+        """Those of ``u.(w x v) + (v.v - (u.v)^2) / d``."""
+        distance, u, du = self._turning(T)
+        v, along = V[:3], float(u @ V[:3])
+        longer = np.append(u, np.zeros(3))
+        slopes = du @ np.cross(V[3:], v) - 2.0 * along / distance * (du @ v)
+        return np.asarray(slopes - longer * (v @ v - along**2) / distance**2)[:, None]
+
+    def _turning(self, T: pin.SE3) -> tuple[float, Array, Array]:
+        """Length and direction in B, and the derivatives of the latter, shape (6, 3).
+
+        B's origin seen from A, in the axes of B, moves by ``v - w x y``.
+        """
+        y = T.rotation.T @ T.translation
+        distance, u = float(np.linalg.norm(y)), _direction(y)
+        moved = np.vstack([np.eye(3), np.cross(y, np.eye(3))])
+        return distance, u, (moved - np.outer(moved @ u, u)) / distance
 
 
 def _direction(p: Array) -> Array:

@@ -1,0 +1,312 @@
+"""Derivatives of accelerations and reactions, by implicit differentiation of the saddle problem.
+
+What holds at each state,
+
+    M a + nle - tau - J' lam = 0,      J a + gamma = 0,
+
+is differentiated at fixed ``a`` and ``lam``; the changes of both then solve the same saddle problem
+with other right-hand sides. Where rows depend on each other ``lam`` is not unique, but any of them
+gives the right change of ``a``, as long as the rank does not change: then ``J'(q) n(q) = 0`` for
+every dependency ``n``, so that ``dJ' n = -J' dn`` is a reaction, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..boundary.arguments import public
+from ..boundary.marks import Array
+from ..errors import NotFinite, UnknownName
+from ..linalg.saddle import Elimination, Saddle
+from ..model.mechanism import Mechanism
+from ..model.moving_tree import JointChain, MovingTree
+from ..model.workspace import remembered
+from .equations import EquationsOfMotion
+from .parameters import Parameter
+
+
+@public
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """Derivatives at one state, in tangent coordinates: those of velocities.
+
+    Args:
+        ddq: acceleration, shape (nv,).
+        ddq_dq: its derivative by positions, shape (nv, nv).
+        ddq_dv: by velocities, shape (nv, nv).
+        ddq_dtau: by generalised forces, shape (nv, nv).
+        ddq_dp: by parameters, shape (nv, parameters).
+        reactions: reaction of each row, locks last [N, N m], shape (rows,).
+        reactions_dq: its derivatives, shape (rows, nv); no numbers (NaN) in rows whose reactions
+            are not unique.
+        reactions_dv: by velocities, likewise.
+        reactions_dtau: by generalised forces, likewise.
+        reactions_dp: by parameters, likewise.
+        violation_dq: derivative of how fast the rows are violated, ``J v - b``, shape (rows, nv).
+        J: the same by velocities; where loops are closed also that of positions by positions.
+        closure_dp: by parameters, how far closed loops open, shape (rows, parameters): what moves
+            a joint needs other positions, ``J dq + closure_dp dp = 0``.
+        labels: label of each row.
+        neglected: derivatives by positions miss terms of this relative size: zero but for rounding
+            where as many rows are independent as around the state, on the manifold. Linkages whose
+            rows depend on each other there only (Bennett, Bricard) have more of them off it.
+        parameters: name of each parameter.
+    """
+
+    ddq: Array
+    ddq_dq: Array
+    ddq_dv: Array
+    ddq_dtau: Array
+    ddq_dp: Array
+    reactions: Array
+    reactions_dq: Array
+    reactions_dv: Array
+    reactions_dtau: Array
+    reactions_dp: Array
+    violation_dq: Array
+    J: Array
+    closure_dp: Array
+    labels: tuple[str, ...]
+    neglected: float
+    parameters: tuple[str, ...]
+
+
+@public
+@dataclass(frozen=True, eq=False)
+class JumpDerivatives:
+    """Derivatives of a jump of the velocity to what the rows allow, in tangent coordinates.
+
+    Args:
+        v_plus: velocity after it, shape (nv,).
+        v_plus_dq: its derivative by positions, shape (nv, nv).
+        v_plus_dv: by the velocity before, shape (nv, nv).
+        v_plus_dp: by parameters, shape (nv, parameters).
+        impulse: impulse of each row [N s, N m s], shape (rows,).
+        impulse_dq: its derivatives, shape (rows, nv); NaN in rows whose impulses are not unique.
+        impulse_dv: by the velocity before, likewise.
+        impulse_dp: by parameters, likewise.
+        labels: label of each row.
+        parameters: name of each parameter.
+    """
+
+    v_plus: Array
+    v_plus_dq: Array
+    v_plus_dv: Array
+    v_plus_dp: Array
+    impulse: Array
+    impulse_dq: Array
+    impulse_dv: Array
+    impulse_dp: Array
+    labels: tuple[str, ...]
+    parameters: tuple[str, ...]
+
+
+def derivatives_at(
+    equations: EquationsOfMotion,
+    t: float,
+    q: Array,
+    v: Array,
+    tau: Array | None = None,
+    parameters: Sequence[Parameter] = (),
+) -> Derivatives:
+    """Derivatives of a robot's accelerations and reactions at a state.
+
+    Args:
+        equations: its equations of motion.
+        t: time [s].
+        q: configuration, shape (nq,).
+        v: velocity, shape (nv,).
+        tau: generalised forces besides those of the equations, shape (nv,).
+        parameters: further quantities to differentiate by.
+
+    Raises:
+        NotFinite: something has no derivative here.
+    """
+    M, f, J, gamma, _ = equations.system(t, q, v)
+    solved = _Solved(equations, M, f if tau is None else f + tau, J, -gamma)
+    a, inputs, n = solved.x, _Inputs(equations, parameters), len(v)
+    tree = MovingTree(inputs.chain, q, v, a)
+    row = equations.rows.slopes(tree, (t, q, v, a), solved.multipliers)
+    load_q, load_v = tree.load_slopes()
+    force_q, force_v = equations.force_slopes(tree, t, q, v)
+    missing_v, accelerations_v = inputs.own(load_v - force_v), row.acceleration_v[:, inputs.columns]
+    loads_p = [parameter.loads(equations, t, q, v, a) for parameter in parameters]
+    ddq, reactions = solved.changes(
+        inputs.side_by_side(load_q - row.force_q - force_q, [missing_v, -np.eye(n)], loads_p),
+        inputs.side_by_side(row.acceleration_q, [accelerations_v, np.zeros((len(row.J), n))]),
+    )
+    _check(equations, t, ddq)
+    parts = [n, 2 * n, 3 * n]
+    still = np.zeros((len(equations.rows) - len(row.J), ddq.shape[1]))
+    violation = np.vstack([row.rate_q[:, inputs.columns], still[:, :n]])
+    opened = np.vstack([inputs.side_by_side(row.J, []), still[:, 2 * n :]])
+    ddq_dq, ddq_dv, ddq_dtau, ddq_dp = np.split(ddq, parts, 1)
+    by_q, by_v, by_tau, by_p = np.split(reactions, parts, 1)
+    return Derivatives(
+        ddq=a,
+        ddq_dq=ddq_dq,
+        ddq_dv=ddq_dv,
+        ddq_dtau=ddq_dtau,
+        ddq_dp=ddq_dp,
+        reactions=solved.reactions,
+        reactions_dq=by_q,
+        reactions_dv=by_v,
+        reactions_dtau=by_tau,
+        reactions_dp=by_p,
+        violation_dq=violation,
+        J=J,
+        closure_dp=opened[:, n:],
+        labels=equations.rows.labels,
+        neglected=solved.neglected,
+        parameters=inputs.labels,
+    )
+
+
+def jump_derivatives_at(
+    equations: EquationsOfMotion,
+    t: float,
+    q: Array,
+    v: Array,
+    parameters: Sequence[Parameter] = (),
+) -> JumpDerivatives:
+    """Derivatives of the velocity that rows leave, ``M (v+ - v) = J' impulse``, ``J v+ = b``.
+
+    Args:
+        equations: equations of motion after the jump.
+        t: time [s].
+        q: configuration, shape (nq,).
+        v: velocity before, shape (nv,).
+        parameters: further quantities to differentiate by.
+
+    Raises:
+        NotFinite: something has no derivative here.
+    """
+    M, (J, b, _), n = equations.mass(q), equations.terms(t, q, v), len(v)
+    solved = _Solved(equations, M, M @ v, J, b)
+    inputs, rest, dv = _Inputs(equations, parameters), np.zeros(n), solved.x - v
+    row = equations.rows.slopes(
+        MovingTree(inputs.chain, q, solved.x, rest), (t, q, solved.x, rest), solved.multipliers
+    )
+    # Of the loads at rest what is not weight.
+    load, weight = (MovingTree(inputs.chain, q, rest, a).load_slopes()[0] for a in (dv, rest))
+    by_p = [
+        parameter.loads(equations, t, q, rest, dv) - parameter.loads(equations, t, q, rest, rest)
+        for parameter in parameters
+    ]
+    v_plus, impulses = solved.changes(
+        inputs.side_by_side(load - weight - row.force_q, [-M], by_p),
+        inputs.side_by_side(row.rate_q, [np.zeros((len(row.J), n))]),
+    )
+    _check(equations, t, v_plus)
+    v_plus_dq, v_plus_dv, v_plus_dp = np.split(v_plus, [n, 2 * n], 1)
+    impulse_dq, impulse_dv, impulse_dp = np.split(impulses, [n, 2 * n], 1)
+    return JumpDerivatives(
+        v_plus=solved.x,
+        v_plus_dq=v_plus_dq,
+        v_plus_dv=v_plus_dv,
+        v_plus_dp=v_plus_dp,
+        impulse=solved.reactions,
+        impulse_dq=impulse_dq,
+        impulse_dv=impulse_dv,
+        impulse_dp=impulse_dp,
+        labels=equations.rows.labels,
+        parameters=inputs.labels,
+    )
+
+
+def _check(equations: EquationsOfMotion, t: float, changes: Array) -> None:
+    if not np.isfinite(changes).all():
+        raise NotFinite(f"robot '{equations.robot.name}' has no derivatives at t = {t:.6g} s")
+
+
+class _Inputs:
+    """What is differentiated by: coordinates of a chain, others, and parameters."""
+
+    def __init__(self, equations: EquationsOfMotion, parameters: Sequence[Parameter]) -> None:
+        robot = equations.robot
+        self._robot, self._parameters = robot, parameters
+        places = tuple(name for parameter in parameters for name in parameter.places)
+        self.chain = joint_chain(robot, places)
+        self.columns = self.chain.columns
+        self.labels = tuple(label for p in parameters for label in p.labels(robot))
+
+    def own(self, matrix: Array) -> Array:
+        """What concerns the robot's own coordinates alone."""
+        return np.asarray(matrix[np.ix_(self.columns, self.columns)])
+
+    def side_by_side(
+        self, by_q: Array, others: Sequence[Array], by_p: Sequence[Array] | None = None
+    ) -> Array:
+        """Derivatives by positions, by others, and by parameters: places are positions, too.
+
+        Args:
+            by_q: by the coordinates of the chain; if square, of its coordinates.
+            others: as they are.
+            by_p: by the parameters that are no places; zero if None.
+        """
+        if len(by_q) == by_q.shape[1] and by_p is not None:
+            by_q = by_q[self.columns]
+        parts = [by_q[:, self.columns], *others]
+        for number, parameter in enumerate(self._parameters):
+            if parameter.places:
+                parts += [by_q[:, self.chain.moved[name]] for name in parameter.places]
+            else:
+                count = len(parameter.labels(self._robot))
+                parts.append(np.zeros((len(by_q), count)) if by_p is None else by_p[number])
+        return np.hstack(parts)
+
+
+@remembered
+def joint_chain(robot: Mechanism, places: tuple[str, ...] = ()) -> JointChain:
+    """The chain of a robot in which some places can be moved."""
+    known = {*robot.model.names, *(frame.name for frame in robot.model.frames)}
+    for name in places:
+        if name not in known:
+            raise UnknownName("joint or frame", name, sorted(known), robot.name)
+    return JointChain(robot.model, places)
+
+
+class _Solved:
+    """``M x = f + J' lam``, ``J x = b`` with ``x = 0`` where locked; and how that changes.
+
+    Attributes:
+        x: the solution, shape (nv,).
+        multipliers: of all rows but those of locks.
+        reactions: of all rows.
+        neglected: see `Derivatives`.
+    """
+
+    def __init__(
+        self, equations: EquationsOfMotion, M: Array, f: Array, J: Array, b: Array
+    ) -> None:
+        rows, u = equations.rows, equations.rows.unlocked
+        self._M, self._J, self._locked = M, J[:u], rows.lock_columns
+        self._elimination = Elimination(rows.locked, len(M))
+        M_ff, f_f, J_f, b_f = self._elimination.reduce(M, f, self._J, b[:u])
+        rank = None if equations.max_rank is None else equations.max_rank - len(rows.locked)
+        self._saddle = Saddle(M_ff, J_f, rows.scale[:u], max_rank=rank)
+        x, self.multipliers = self._saddle.solve(f_f, b_f)
+        self.x = self._elimination.restore(x)
+        self._unique, self.neglected = self._saddle.determined, self._saddle.neglected
+        held = (M @ self.x - f - self._J.T @ self.multipliers)[self._locked]
+        self.reactions = np.append(self.multipliers, held)
+
+    def changes(self, missing: Array, values: Array) -> tuple[Array, Array]:
+        """Changes of ``x``, shape (nv, k), and of all reactions, shape (rows, k).
+
+        Args:
+            missing: changes of ``M x - f - J' lam`` at fixed ``x`` and ``lam``, shape (nv, k).
+            values: changes of ``J x - b``, likewise, shape (rows, k).
+        """
+        free = self._elimination.free
+        x, lam = self._saddle.solve(-missing[free], -values)
+        changes = np.zeros(missing.shape)
+        changes[free] = x
+        held = (self._M @ changes + missing - self._J.T @ lam)[self._locked]
+        if len(self._locked) > len(self._elimination.known):
+            held[:] = np.nan  # two locks share a coordinate
+        lam[~self._unique] = np.nan
+        return changes, np.vstack([lam, held])
