@@ -37,7 +37,7 @@ from ..errors import BadValue, LoopNotClosed
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
 from ..model.tree import coordinate_names
-from ..tolerances import ASSEMBLED, BALANCED, LEAST_SQUARES
+from ..tolerances import BALANCED, LEAST_SQUARES
 from .modes import ModalSystem, Mode
 from .stabilization import Projection, Projector
 
@@ -169,17 +169,16 @@ class Chart:
         held = np.zeros(equations.robot.nv, dtype=bool)
         held[self.positions] = held[equations.rows.locked] = True
         projector.lock(held)
-        q = projector.position(self.t, q)[0]
-        residual = equations.residual(self.t, q)
-        left = float(np.abs(equations.rows.scale * residual).max(initial=0.0))
-        if left > ASSEMBLED:
+        try:
+            return projector.position(self.t, q)[0]
+        except BadValue as error:
+            residual = equations.residual(self.t, q)[: len(equations.rows.loops)]
             raise LoopNotClosed(
-                f"robot '{equations.robot.name}' has no closed configuration at these coordinates; "
-                f"its loops stay open by {left:.3g}",
+                f"robot '{equations.robot.name}' has no closed configuration at these coordinates "
+                "of a chart; stay nearer to its middle",
                 q=q,
-                residuals=equations.rows.loops.by_name(residual[: len(equations.rows.loops)]),
-            )
-        return q
+                residuals=equations.rows.loops.by_name(residual),
+            ) from error
 
     def _allowed(self, q: Array, v: Array) -> Array:
         """The velocity with the same independent rates that the rows allow."""
@@ -244,6 +243,8 @@ def linearize(
     t: float = 0.0,
 ) -> LinearSystem:
     """Linear system of a robot around a state, in independent coordinates.
+
+    Damping of the robot's file acts if ``forces`` has a `JointDamping`; dry friction has no slope.
 
     Args:
         robot: the mechanism.
