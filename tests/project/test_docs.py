@@ -141,7 +141,11 @@ def test_the_loop_joint_is_one_of_the_robot() -> None:
 
 # -- all pages ------------------------------------------------------------------------------
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "upstream").glob("*.md")),
+]
 
 NOT_RUN = {
     "pinloop compare ur5_robot.urdf": "by tests/safety/standards/test_comparing_documented.py",

@@ -193,13 +193,13 @@ class Constraints:
         loops, parts = self.robot.loops, []
         if loops:
             selectors = [
-                self._constant.get(loop.name, (loop.pair, self._select[loop.name]))
+                self.constant.get(loop.name, (loop.pair, self._select[loop.name]))
                 for loop in loops
             ]
             frames = [(loop.frame_a, loop.frame_b) for loop in loops]
             lam = [multipliers[self.rows_of[loop.name]] for loop in loops]
             parts.append(frame_slopes(tree, frames, selectors, lam))
-        for coupling in self._couplings:
+        for coupling in self.couplings:
             weight = float(multipliers[self.rows_of[coupling.name]][0])
             parts.append(self._coupling_slopes(tree, coupling, (q, v, a), weight))
         return stacked(parts, len(tree.twists))
