@@ -23,7 +23,7 @@ from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
 from ..model.pairs import MotionGroup, Spherical
 from ..model.tree import LoopJoint, TreeKinematics
-from .slopes import RowSlopes, frame_slopes, stacked
+from .relative_motion import RowSlopes, frame_slopes, stacked
 
 Placed: TypeAlias = pin.Data | TreeKinematics
 """Frame placements and joint Jacobians at a configuration."""
@@ -193,8 +193,7 @@ class Constraints:
         loops, parts = self.robot.loops, []
         if loops:
             selectors = [
-                self.constant.get(loop.name, (loop.pair, self._select[loop.name]))
-                for loop in loops
+                self.constant.get(loop.name, (loop.pair, self._select[loop.name])) for loop in loops
             ]
             frames = [(loop.frame_a, loop.frame_b) for loop in loops]
             lam = [multipliers[self.rows_of[loop.name]] for loop in loops]

@@ -1,13 +1,15 @@
 """What moves relative to what: a joint's frames along its axes, points of bodies, their distance.
 
 A joint moves by its coordinates in the tree and by its two frames where it closes a loop; what acts
-on joints by name is written once for both, and so for robots in absolute coordinates.
+on joints by name is written once for both, and so for robots in absolute coordinates. How rows that
+select such motions change with the state is at the end.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -17,11 +19,10 @@ from ..boundary.arguments import flat_numbers
 from ..boundary.marks import Array
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
-from ..model.moving_tree import MovingTree
-from ..model.pairs import MotionGroup
+from ..model.moving_tree import MovingTree, RelativeSlopes
+from ..model.pairs import MotionGroup, Pair
 from ..model.tree import LoopJoint, coordinate_names
 from ..tolerances import COINCIDENT
-from .slopes import RowSlopes, constant_rows, selected_slopes
 
 Place = str | tuple[str, ArrayLike]
 """A body or frame, for its origin, or that and a point in its axes [m], shape (3,)."""
@@ -220,6 +221,8 @@ class BodyPoint:
 class PointDistance:
     """The distance of two points [m], and its gradient, shape (nv,)."""
 
+    needs_kinematics = True
+
     def __init__(self, robot: Mechanism, a: Place, b: Place) -> None:
         self._a, self._b = BodyPoint(robot, a), BodyPoint(robot, b)
 
@@ -244,3 +247,105 @@ class PointDistance:
         bend = J.T @ (J - np.outer(u, u @ J)) / distance
         turning = self._b.force_slope(tree, u) - self._a.force_slope(tree, u)
         return np.asarray(u @ J), np.asarray(bend + turning)
+
+
+# -- slopes of rows -------------------------------------------------------------------------------
+
+
+class RowSlopes(NamedTuple):
+    """Derivatives of k rows at a state, by the n coordinates of a tree.
+
+    Args:
+        J: the rows, shape (k, n).
+        rate_q: of ``J v`` by positions, shape (k, n).
+        acceleration_q: of ``J a + gamma`` by positions, shape (k, n).
+        acceleration_v: the same by velocities.
+        force_q: of ``J' lam`` by positions, shape (n, n).
+    """
+
+    J: Array
+    rate_q: Array
+    acceleration_q: Array
+    acceleration_v: Array
+    force_q: Array
+
+
+def constant_rows(J: Array) -> RowSlopes:
+    """Slopes of rows that are the same everywhere, shape (k, n)."""
+    none = np.zeros(J.shape)
+    return RowSlopes(J, none, none, none, np.zeros((J.shape[1], J.shape[1])))
+
+
+def stacked(parts: Sequence[RowSlopes], n: int) -> RowSlopes:
+    """Slopes of rows one below the other."""
+    rows = (np.vstack([np.zeros((0, n)), *(part[k] for part in parts)]) for k in range(4))
+    J, rate_q, acceleration_q, acceleration_v = rows
+    force_q = sum((part.force_q for part in parts), np.zeros((n, n)))
+    return RowSlopes(J, rate_q, acceleration_q, acceleration_v, force_q)
+
+
+def selected_slopes(
+    tree: MovingTree, frames: tuple[int, int], S: Array, multipliers: Array
+) -> RowSlopes:
+    """Slopes of rows ``S V`` of the twist of frame B relative to A, in B, with a constant ``S``."""
+    return frame_slopes(tree, [frames], [S], [multipliers])
+
+
+Selector = Array | tuple[Pair, Array]
+"""Rows that are the same everywhere, shape (k, 6), or a pair and combinations of its rows."""
+
+
+def frame_slopes(
+    tree: MovingTree,
+    frames: Sequence[tuple[int, int]],
+    selectors: Sequence[Selector],
+    multipliers: Sequence[Array],
+) -> RowSlopes:
+    """Slopes of rows that select components of relative twists, for many pairs of frames at once.
+
+    Args:
+        tree: the robot at its state.
+        frames: frames A and B of each pair.
+        selectors: of each pair.
+        multipliers: of each pair, shape (k,).
+    """
+    relative = tree.relative(frames)
+    here = [
+        selector[1] @ selector[0].selector(T) if isinstance(selector, tuple) else selector
+        for selector, T in zip(selectors, relative.T, strict=True)
+    ]
+    ends = np.cumsum([0, *map(len, here)])
+    number = np.repeat(np.arange(len(frames)), np.diff(ends))
+    S = np.vstack([np.zeros((0, 6)), *here])[:, :, None]
+    moving = (relative.motion, relative.V_q, relative.A_q, relative.A_v)
+    J, rate_q, by_q, by_v = ((part[number] @ S)[:, :, 0] for part in moving)
+    wrenches = [rows.T @ lam for rows, lam in zip(here, multipliers, strict=True)]
+    slopes = RowSlopes(J, rate_q, by_q, by_v, tree.wrench_slope(frames, wrenches))
+    for place, selector in enumerate(selectors):
+        if isinstance(selector, tuple):
+            rows = slice(ends[place], ends[place + 1])
+            _add_turning(slopes, relative, place, rows, selector, multipliers[place])
+    return slopes
+
+
+def _add_turning(
+    slopes: RowSlopes,
+    relative: RelativeSlopes,
+    place: int,
+    rows: slice,
+    turning: tuple[Pair, Array],
+    multipliers: Array,
+) -> None:
+    """Add what it does that a selector ``S(T)`` turns: its ``bias = dS/dt V`` and its own slopes.
+
+    ``bias = sum_i V_i dS/dT_i V``, with the derivatives of ``S`` along the unit twists of B.
+    """
+    (T, V, A, motion, V_q, *_), (pair, selection) = (part[place] for part in relative), turning
+    selector = selection @ pair.selector_slopes(T)  # (6, k, 6)
+    turned = np.tensordot(motion, selector, 1)  # by each coordinate, (n, k, 6)
+    bias_V = (selector @ V).T + np.tensordot(V, selector, 1)
+    bias_T = selection @ pair.bias_slopes(T, V).T
+    slopes.rate_q[rows] += (turned @ V).T
+    slopes.acceleration_q[rows] += (turned @ A).T + bias_T @ motion.T + bias_V @ V_q.T
+    slopes.acceleration_v[rows] += bias_V @ motion.T
+    slopes.force_q[:] += motion @ np.tensordot(multipliers, turned, (0, 1)).T

@@ -19,9 +19,8 @@ from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
 from ..tolerances import DIFFERENCE_STEP, NO_DIRECTION
-from .relative_motion import JointMotion
+from .relative_motion import JointMotion, RowSlopes, selected_slopes
 from .rows import BoundRow, Row, Terms
-from .slopes import RowSlopes, selected_slopes
 
 _UNIVERSE = 0
 """The frame of the world."""

@@ -1,24 +1,116 @@
-"""What acts on a robot: all forces together, and dry friction axis by axis."""
+"""What a force is, and all that act on a robot together.
+
+Each knows its generalised force and, if it is conservative, its stored energy; the work of the
+others is integrated along a trajectory by `analysis`.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
 
 from ..boundary.marks import Array
-from ..constraints.relative_motion import JointMotion
 from ..errors import BadValue, PinloopError
 from ..linalg.dense import slopes
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
-from .forces import BoundForce, Force, JointFriction
 
 Kinematics = Callable[[pin.Data, Array, Array], None]
 """Brings work space to a configuration and a velocity."""
+
+
+Slopes = tuple[Array, Array] | None
+"""Derivatives of a generalised force by positions and velocities."""
+
+
+class Force(ABC):
+    """Something that acts on a robot."""
+
+    @abstractmethod
+    def bind(self, robot: Mechanism) -> BoundForce:
+        """Return the force for a robot; checks names."""
+
+
+class BoundForce(ABC):
+    """A force on a certain robot.
+
+    Attributes:
+        name: name in energy balances.
+        conservative: whether all its work is stored in `energy`.
+        needs_kinematics: whether it looks at ``data`` at all.
+    """
+
+    name: str
+    conservative: bool = False
+    needs_kinematics: bool = True
+
+    @abstractmethod
+    def torque(self, t: float, q: Array, v: Array, data: pin.Data) -> Array:
+        """Generalised force, shape (nv,), at the kinematics in ``data``."""
+
+    def energy(self, t: float, q: Array, data: pin.Data) -> float:
+        """Stored energy [J]; zero for what stores none."""
+        return 0.0
+
+    def damping(self, t: float, q: Array, v: Array, data: pin.Data) -> Array | None:
+        """``-d torque / d v``, shape (nv, nv); None where it is zero or not known."""
+        return None
+
+    def slopes(self, tree: MovingTree, t: float, q: Array, v: Array, data: pin.Data) -> Slopes:
+        """Derivatives of the torque by positions and velocities, shape (n, n) each.
+
+        By the n coordinates of a tree at the state; None leaves them to differences.
+        """
+        return None
+
+
+class ForceOfFunctions(BoundForce):
+    """A force given by functions; pickled as what was bound to which robot."""
+
+    def __init__(
+        self,
+        force: Force,
+        robot: Mechanism,
+        name: str,
+        torque: Callable[[float, Array, Array, pin.Data], Array],
+        energy: Callable[[Array, pin.Data], float] | None = None,
+        damping: Callable[[Array, Array, pin.Data], Array] | None = None,
+        slopes: Callable[[MovingTree, float, Array, Array, pin.Data], Slopes] | None = None,
+        needs_kinematics: bool = True,
+    ) -> None:
+        self._bound, self.name, self.conservative = (force, robot), name, energy is not None
+        self._torque, self._energy, self._damping = torque, energy, damping
+        self._slopes, self.needs_kinematics = slopes, needs_kinematics
+
+    def __reduce__(self) -> tuple[Callable[..., BoundForce], tuple[Force, Mechanism, str]]:
+        return _bound_again, (*self._bound, self.name)
+
+    def torque(self, t: float, q: Array, v: Array, data: pin.Data) -> Array:
+        """See `BoundForce`, as the following."""
+        return self._torque(t, q, v, data)
+
+    def energy(self, t: float, q: Array, data: pin.Data) -> float:
+        """Of the function, if there is one."""
+        return 0.0 if self._energy is None else self._energy(q, data)
+
+    def damping(self, t: float, q: Array, v: Array, data: pin.Data) -> Array | None:
+        """Of the function, if there is one."""
+        return None if self._damping is None else self._damping(q, v, data)
+
+    def slopes(self, tree: MovingTree, t: float, q: Array, v: Array, data: pin.Data) -> Slopes:
+        """Of the function, if there is one."""
+        return None if self._slopes is None else self._slopes(tree, t, q, v, data)
+
+
+def _bound_again(force: Force, robot: Mechanism, name: str) -> BoundForce:
+    """A force bound to a robot, under the name that it had."""
+    bound = force.bind(robot)
+    bound.name = name
+    return bound
 
 
 class AppliedForces:
@@ -132,79 +224,3 @@ def _with_unique_names(forces: list[BoundForce]) -> tuple[BoundForce, ...]:
         if seen[force.name] > 1:
             force.name = f"{force.name} ({seen[force.name]})"
     return tuple(forces)
-
-
-@dataclass(frozen=True, eq=False)
-class FrictionAxis:
-    """An axis with dry friction.
-
-    Args:
-        joint: name of its joint.
-        axis: name of the axis ("vx", "wz", ...) if the joint has several, else empty.
-        limit: dry friction [N m, N], > 0.
-        column: velocity coordinate of the axis; None if its joint closes a loop.
-        motion: motion of the joint.
-        place: number of the axis among those of the joint.
-    """
-
-    joint: str
-    axis: str
-    limit: float
-    column: int | None
-    motion: JointMotion
-    place: int
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """The axis as locks have it: nothing if the joint has no other."""
-        return (self.axis,) if self.axis else ()
-
-    @property
-    def name(self) -> str:
-        """Name for messages."""
-        return ".".join((self.joint, *self.axes))
-
-
-def friction_axes(robot: Mechanism, forces: Sequence[JointFriction]) -> tuple[FrictionAxis, ...]:
-    """The axes of a robot with dry friction; that of several forces on one axis adds up."""
-    limits: dict[tuple[str, int], float] = {}
-    motions: dict[str, JointMotion] = {}
-    for force in forces:
-        for motion, coefficients in force.coefficients_on(robot):
-            motions.setdefault(motion.joint, motion)
-            for key in ((motion.joint, place) for place in range(len(coefficients))):
-                limits[key] = limits.get(key, 0.0) + float(coefficients[key[1]])
-    axes = []
-    for (joint, place), limit in limits.items():
-        motion = motions[joint]
-        axis = motion.axes[place] if len(motion.axes) > 1 else ""
-        column = None if motion.closes_loop else robot.coordinates(joint).v.start + place
-        axes.append(FrictionAxis(joint, axis, limit, column, motion, place))
-    return tuple(axis for axis in axes if axis.limit > 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class AxisTorques(Force):
-    """Constant torques on single axes [N m, N]: dry friction while they slide."""
-
-    axes: tuple[FrictionAxis, ...]
-    torques: tuple[float, ...]
-
-    def bind(self, robot: Mechanism) -> BoundForce:
-        """Add up what does not depend on the configuration."""
-        return _BoundAxisTorques(self, robot)
-
-
-class _BoundAxisTorques(BoundForce):
-    def __init__(self, given: AxisTorques, robot: Mechanism) -> None:
-        self.name, self._constant = "joint friction", np.zeros(robot.nv)
-        pairs = [*zip(given.axes, given.torques, strict=True)]
-        for axis, torque in pairs:
-            if axis.column is not None:
-                self._constant[axis.column] = torque
-        self._others = [(axis, x) for axis, x in pairs if axis.column is None and x]
-        self.needs_kinematics = bool(self._others)
-
-    def torque(self, t: float, q: Array, v: Array, data: pin.Data) -> Array:
-        parts = (x * axis.motion.jacobian(data)[axis.place] for axis, x in self._others)
-        return sum(parts, self._constant)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..boundary.marks import Array, Mask
 from ..dynamics import EquationsOfMotion
-from ..dynamics.applied import FrictionAxis
+from ..dynamics.losses import FrictionAxis
 from ..dynamics.stick_slip import (
     RELEASE,
     Contacts,

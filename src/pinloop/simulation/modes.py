@@ -20,8 +20,8 @@ from ..boundary.arguments import public
 from ..boundary.marks import Array
 from ..constraints.rows import Locked, Row, locked_columns
 from ..dynamics import EquationsOfMotion, Formulation
-from ..dynamics.applied import AxisTorques, FrictionAxis, friction_axes
 from ..dynamics.forces import Force, JointFriction
+from ..dynamics.losses import AxisTorques, FrictionAxis, friction_axes
 from ..errors import BadValue
 from ..linalg.dense import lapack
 from ..model.mechanism import Mechanism

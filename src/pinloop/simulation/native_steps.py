@@ -14,18 +14,9 @@ import numpy as np
 from .. import tolerances
 from ..boundary.marks import Array
 from ..dynamics import EquationsOfMotion
-from ..dynamics.applied import AxisTorques
-from ..dynamics.forces import (
-    PD,
-    Damper,
-    Force,
-    JointDamping,
-    JointSpring,
-    Spring,
-    Torque,
-    file_losses,
-)
+from ..dynamics.forces import PD, Damper, Force, JointSpring, Spring, Torque
 from ..dynamics.independence import INFINITE
+from ..dynamics.losses import AxisTorques, JointDamping, file_losses
 from ..dynamics.pinocchio_solver import (
     HAS_KERNEL,
     HeldRows,

@@ -22,13 +22,8 @@ from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..constraints.rows import Row
 from ..dynamics import Formulation
-from ..dynamics.forces import (
-    Force,
-    JointDamping,
-    JointFriction,
-    TorqueFunction,
-    file_losses,
-)
+from ..dynamics.forces import Force, TorqueFunction
+from ..dynamics.losses import JointDamping, JointFriction, file_losses
 from ..errors import BadValue, PinloopError, printable
 from ..integrate import EveryStep, Guard, MuntheKaas, Samples
 from ..model.mechanism import Mechanism, blaming_links, require_robot
