@@ -299,8 +299,8 @@ class RowSet:
                 pin.forwardKinematics(model, data, q, v, np.zeros(len(v)))
                 pin.computeJointJacobians(model, data)
                 pin.updateFramePlacements(model, data)
-                J, b, gamma = row.terms(t, q, v, data)
-            return np.concatenate([J @ v - b, J @ a + gamma, J.T @ multipliers, J.ravel()])
+                J, _, gamma = row.terms(t, q, v, data)
+            return np.concatenate([J @ v, J @ a + gamma, J.T @ multipliers, J.ravel()])
 
         n = len(tree.twists)
         own = slopes(lambda step: values(pin.integrate(model, q, step), v), len(v)).T

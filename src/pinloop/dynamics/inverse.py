@@ -6,9 +6,8 @@ configuration group, and the object of non-holonomy (eq. 60): do velocity rows r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pinocchio as pin
@@ -17,12 +16,14 @@ from numpy.typing import ArrayLike
 from ..assembly.search import null_space
 from ..boundary.arguments import flat_numbers, public
 from ..boundary.marks import Array
+from ..constraints.relative_motion import RowSlopes
 from ..constraints.rows import Row, RowSet
 from ..errors import BadValue, InconsistentVelocity
-from ..linalg.dense import slope
 from ..model.mechanism import Mechanism
+from ..model.moving_tree import MovingTree
 from ..regularization.sampled_redundancy import renew_rows
 from ..tolerances import CONSISTENT, HOLONOMIC, LEAST_SQUARES, RANK
+from .derivatives import joint_chain
 from .equations import EquationsOfMotion
 from .forces import Force
 
@@ -98,53 +99,37 @@ def christoffel(robot: Mechanism, q: ArrayLike) -> Array:
     """Christoffel symbols of the first kind of the tree, shape (nv, nv, nv).
 
     ``Gamma[a, b, c] v_b v_c`` is the Coriolis and centrifugal force along coordinate a (paper 1,
-    eqs. 46-48); symmetric in b and c. Exact: read off the quadratic form that the recursive
-    Newton-Euler algorithm evaluates. Of joints with quaternions it is the symmetric part.
+    eqs. 46-48); symmetric in b and c: half its derivative at unit velocities. Of joints with
+    quaternions it is the symmetric part.
     """
-    q = robot.checked_configuration(q)
-    n, rest, unit = robot.nv, np.zeros(robot.nv), np.eye(robot.nv)
-
-    def torque(v: Array) -> Array:
-        with robot.workspace() as data:
-            return np.array(pin.rnea(robot.model, data, q, v, rest))
-
-    def form(v: Array) -> Array:
-        return torque(v) - weight
-
-    weight = torque(rest)
-
-    single = [form(unit[b]) for b in range(n)]
-    gamma = np.zeros((n, n, n))
-    for b in range(n):
-        gamma[:, b, b] = single[b]
-        for c in range(b):
-            mixed = 0.5 * (form(unit[b] + unit[c]) - single[b] - single[c])
-            gamma[:, b, c] = gamma[:, c, b] = mixed
-    return gamma
+    q, rest = robot.checked_configuration(q), np.zeros(robot.nv)
+    slopes = [_load_slopes(robot, q, unit, rest)[1] for unit in np.eye(robot.nv)]
+    gamma = 0.5 * np.array(slopes).reshape(3 * (robot.nv,)).transpose(1, 0, 2)
+    return np.asarray(0.5 * (gamma + gamma.transpose(0, 2, 1)))  # alike to the last bit
 
 
 @public
 def coriolis(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
     """Coriolis matrix ``C`` of the tree, shape (nv, nv), with ``dM/dt - 2 C`` skew.
 
-    ``C v`` is the Coriolis and centrifugal force. ``C = (dM/dt + K) / 2`` with the skew matrix
-    ``K_ab = (D_b p)_a - (D_a p)_b + 2 p.[e_a, e_b]``, ``p = M v``: derivatives along the joints'
-    motions, and the bracket of the configuration group where velocities are no coordinate rates.
-    (Pinocchio's own matrix leaves out terms of joints whose motion subspace moves.)
+    ``C v`` is the Coriolis and centrifugal force. Where velocities are coordinate rates, ``C`` is
+    half its derivative by ``v``; else the bracket of the configuration group belongs to it:
+    ``2 C_ab = d(C v)_a/dv_b + p.[e_a, e_b] - (M e_b).[e_a, v]`` with ``p = M v``. (Pinocchio's own
+    matrix leaves out terms of joints whose motion subspace moves.)
     """
     q, v = robot.checked_configuration(q), robot.checked_velocity(v)
-    n, units, mass = robot.nv, np.eye(robot.nv), EquationsOfMotion(robot).mass
-    momentum = mass(q) @ v
-    slopes = np.array([_slope(robot, mass, q, unit) for unit in units]).reshape(n, n, n)
-    D = slopes @ v  # D[a, b] = (D_a p)_b
-    brackets = [[momentum @ group_bracket(robot, x, y) for y in units] for x in units]
-    rate = np.einsum("a,abc->bc", v, slopes)
-    return np.asarray(0.5 * (rate + D.T - D) + np.array(brackets).reshape(n, n))
+    units, M = np.eye(robot.nv), EquationsOfMotion(robot).mass(q)
+    twice = _load_slopes(robot, q, v, np.zeros(robot.nv))[1]
+    p = M @ v
+    for a, x in enumerate(units):
+        twice[a] += [p @ group_bracket(robot, x, y) for y in units]
+        twice[a] -= M @ group_bracket(robot, x, v)
+    return 0.5 * twice
 
 
-def _slope(robot: Mechanism, function: Callable[[Array], Array], q: Array, motion: Array) -> Array:
-    """Derivative of a function of q along a motion."""
-    return slope(lambda s: function(pin.integrate(robot.model, q, s * motion)))
+def _load_slopes(robot: Mechanism, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
+    """Derivatives of ``M a + nle`` by positions and velocities."""
+    return MovingTree(joint_chain(robot), q, v, a).load_slopes()
 
 
 @public
@@ -186,33 +171,27 @@ def holonomic(
         tolerance: size up to which the tensor counts as zero, relative to that of its terms.
     """
     q = robot.checked_configuration(q)
-    bound = RowSet(robot, rows)
+    bound, rest = RowSet(robot, rows), np.zeros(robot.nv)
     if len(bound) == 0:
         raise BadValue(f"robot '{robot.name}' has no rows whose holonomy could be asked for")
-    J = _jacobian(bound, q)
-    motions = null_space(J)
-    size = max(1.0, float(np.abs(J).max()))
-    slopes = [_slope(robot, partial(_jacobian, bound), q, motion) for motion in motions.T]
+
+    def slopes(v: Array) -> RowSlopes:
+        tree = MovingTree(joint_chain(robot), q, v, rest)
+        return bound.slopes(tree, (0.0, q, v, rest), np.zeros(len(bound)))
+
+    columns, scale = joint_chain(robot).columns, bound.scale[:, None]
+    J = scale * slopes(rest).J[:, columns]
+    motions, size = null_space(J), max(1.0, float(np.abs(J).max()))
+    along = [scale * slopes(motion).rate_q[:, columns] for motion in motions.T]
     dof = motions.shape[1]
     tensor = np.zeros((len(J), dof, dof))
     for i in range(dof):
         for j in range(i):
             x, y = motions[:, i], motions[:, j]
-            opened = slopes[i] @ y - slopes[j] @ x - J @ group_bracket(robot, x, y)
+            opened = along[j] @ x - along[i] @ y - J @ group_bracket(robot, x, y)
             tensor[:, i, j], tensor[:, j, i] = opened, -opened
     integrable = bool(np.abs(tensor).max(initial=0.0) <= tolerance * size)
     return Holonomy(tensor, motions, bound.labels, integrable)
-
-
-def _jacobian(rows: RowSet, q: Array) -> Array:
-    """Scaled Jacobian of all rows at rest."""
-    robot = rows.robot
-    rest = np.zeros(robot.nv)
-    with robot.workspace() as data:
-        pin.forwardKinematics(robot.model, data, q, rest, rest)
-        pin.computeJointJacobians(robot.model, data, q)
-        pin.updateFramePlacements(robot.model, data)
-        return np.asarray(rows.scale[:, None] * rows.terms(0.0, q, rest, data)[0])
 
 
 def group_bracket(robot: Mechanism, x: Array, y: Array) -> Array:
