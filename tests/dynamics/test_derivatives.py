@@ -17,7 +17,7 @@ import pinloop as pl
 from pinloop import constraints, forces, parameters
 from pinloop.constraints.rows import Locked
 from pinloop.dynamics.derivatives import derivatives_at, jump_derivatives_at
-from pinloop.model.description import Body, Description
+from pinloop.model.description import Body, Coupling, Description
 from pinloop.model.mechanism import build
 
 from .. import states
@@ -176,6 +176,26 @@ FORCES: dict[str, forces.Force] = {
 @pytest.mark.parametrize("name", FORCES)
 def test_forces_have_the_slopes_of_what_they_do(name: str) -> None:
     State(states.regularized("palletizer"), forces=[FORCES[name]]).compare()
+
+
+@pytest.mark.parametrize("name", ["spherical_fourbar", "rssr"])
+def test_axes_of_loop_joints_turn_in_space(name: str) -> None:
+    """In a plane the rate of a loop joint is a sum of others, whatever the pose."""
+    robot = states.regularized(name)
+    loop = robot.loops[0].name
+    State(robot, forces=[forces.JointDamping({loop: 2.0})]).compare()
+    State(robot, forces=[forces.JointFriction(0.5, {loop: 2.0})]).compare()
+
+
+def test_couplings_by_polynomials_bend() -> None:
+    """Wheels without loops whose angles are tied by cubics."""
+    robot = states.robot("planar-3R")
+    cubics = ((0.0, 1.0, 0.3, 0.2), (0.0, -0.7, 0.4, -0.3))
+    cam = Coupling("cam", ("j1", "j3"), cubics)
+    bent = build(replace(robot.description, couplings=(cam,)))
+    state = State(bent)
+    state.q, state.v = np.array([0.4, 0.3, -0.5]), np.array([0.7, -0.2, 0.9])
+    state.compare()
 
 
 ROWS: dict[str, dict[str, Any]] = {
