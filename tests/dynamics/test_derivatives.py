@@ -132,6 +132,15 @@ def test_what_a_state_off_the_manifold_neglects_is_told() -> None:
     assert found[0] < 1e-9 < 1e-5 < found[1] < found[2]
 
 
+def test_reactions_that_are_not_unique_have_no_derivative() -> None:
+    state = State(states.regularized("double-cardan"))
+    found = derivatives_at(state.equations, 0.0, state.q, state.v)
+    unique = state.equations.motion(0.0, state.q, state.v).determined
+    assert unique.any() and not unique.all()
+    for part in (found.reactions_dq, found.reactions_dv, found.reactions_dtau):
+        np.testing.assert_array_equal(~np.isnan(part), np.repeat(unique[:, None], part.shape[1], 1))
+
+
 @pytest.mark.parametrize("space", ["SE3", "SO3xR3"])
 def test_robots_in_absolute_coordinates_have_them_too(space: Any) -> None:
     robot = states.robot("fourbar").absolute(space)
