@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.arguments import flat_numbers, public
@@ -223,9 +224,7 @@ class LinearSystem:
 
     def state_space(self) -> Any:
         """The same as a `scipy.signal.StateSpace`."""
-        from scipy.signal import StateSpace
-
-        return StateSpace(self.A, self.B, self.C, self.D)
+        return scipy.signal.StateSpace(self.A, self.B, self.C, self.D)
 
 
 @public
