@@ -17,6 +17,7 @@ from pinloop.integrate import (
     Guard,
     Guards,
     MuntheKaas,
+    NoBranch,
     Step,
     hermite,
     refined,
@@ -239,6 +240,19 @@ def test_many_steps_are_refined_at_once_and_those_without_inner_accelerations_st
     bends = np.array([at(s, 2) for s in INNER.tolist()])
     bends[:, 1] = np.inf
     np.testing.assert_allclose(refined(quintic, INNER, bends), want, atol=1e-11)
+
+
+def test_a_step_inside_which_no_branch_is_known_is_a_quintic() -> None:
+    machine = robot("six_axis_arm")
+    q, v = moving(machine, 1, speed=1.0)
+
+    def follows(t: float, q: Array, v: Array) -> Array:
+        raise NoBranch("nothing is known there")
+
+    ends = 0.0, 0.1, q, v, np.ones(6), 0.1 * v, q + 0.1 * v, 1.1 * v, -np.ones(6)
+    step = Step(RobotManifold(machine), *ends, follows)
+    assert step.bends is None
+    np.testing.assert_array_equal(step.polynomial, Step(RobotManifold(machine), *ends).polynomial)
 
 
 def test_limits_that_are_passed_are_as_accurate_as_the_method() -> None:

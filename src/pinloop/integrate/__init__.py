@@ -10,6 +10,7 @@ from .munthe_kaas import (
     ConfigurationGroup,
     Manifold,
     MuntheKaas,
+    NoBranch,
     Step,
     StepControl,
 )
@@ -33,7 +34,6 @@ from .stepping import (
     WHEN_STIFF,
     Flow,
     ManySteps,
-    NoBranch,
     State,
     StepFailed,
     StepMemory,

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..boundary.arguments import public
 from ..boundary.marks import Array, As, Duration, NotNegative, Positive
-from ..errors import BadValue
+from ..errors import BadValue, PinloopError
 from ..tolerances import INTEGRATION, LEAST_ERROR, LEAST_STEP, SLOPE_STEP
 from .polynomials import INNER, bend_powers, hermite, refined, slope_powers, value_powers
 from .tableaux import METHODS, Tableau, get_tableau
@@ -57,6 +57,10 @@ class ConfigurationGroup(Manifold, Protocol):
     def normalize(self, q: Array) -> Array:
         """The configuration that ``q`` is but for rounding."""
         ...
+
+
+class NoBranch(PinloopError):  # noqa: N818 - says what happened
+    """The branch of a motion cannot be told from the others that meet there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,14 +145,20 @@ class Step:
     def bends(self) -> Array | None:
         """Second derivatives of the algebra coordinates at the parts `INNER`, shape (3, nv).
 
-        None where a quintic is as accurate as the method.
+        None where a quintic is as accurate as the method, or nothing is known inside.
         """
         h, inner = self.t1 - self.t0, self.inner
         if inner is not None and np.isinf(inner).any():
             return bend_powers(INNER) @ self.quintic / h**2
         if inner is not None or self.follows is None:
             return inner
-        quintic = self.quintic
+        try:
+            return self._followed_bends(h, self.quintic)
+        except NoBranch:
+            return None
+
+    def _followed_bends(self, h: float, quintic: Array) -> Array:
+        """`bends` by the right-hand side."""
         before, middle, behind = INNER.tolist()
         bend = self._bend_at(middle, quintic)
         p = refined(quintic, INNER[1:2], h * h * bend[None])

@@ -21,6 +21,7 @@ from .munthe_kaas import (
     Attempt,
     ConfigurationGroup,
     MuntheKaas,
+    NoBranch,
     RightHandSide,
     Step,
     StepControl,
@@ -70,10 +71,6 @@ class ManySteps(NamedTuple):
         Segment | None,
     ]
     record: Callable[[Segment], None]
-
-
-class NoBranch(PinloopError):  # noqa: N818 - says what happened
-    """The branch of a motion cannot be told from the others that meet there."""
 
 
 class StepFailed(Exception):  # noqa: N818 - says what happened

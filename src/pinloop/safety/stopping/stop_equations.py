@@ -202,7 +202,11 @@ class StopEquations:
             first = self._in_kernel.solve_all(t, q, v, given, solutions)
             self.evaluations += first
         for k in range(first, len(times)):
-            solutions[k] = self.solve(times[k], q[k], v[k])
+            try:
+                solutions[k] = self.solve(times[k], q[k], v[k])
+            except NoBranch:  # known at both ends of the step, but not there
+                self.follow(None)
+                solutions[k] = self.solve(times[k], q[k], v[k])
         return solutions
 
     def passed(self, t: float, q: Array, v: Array) -> Array:
