@@ -121,7 +121,9 @@ def test_drives_take_windows_through_their_flat_pose(rate: float) -> None:
     moving = series.t < 0.99 * stop.stopping_time
     want = -6.0 * np.sign(rate) * I + GRAVITY * S * np.cos(series.q[:, 0] + np.pi / 2)
     found = series.torque[:, machine.coordinates("low1").v.start]
-    np.testing.assert_allclose(found[moving], want[moving], rtol=1e-6)
+    # One step leads from before the pose to behind it; rows of the loops lose digits beside it.
+    np.testing.assert_allclose(found[moving], want[moving], rtol=1e-5)
+    assert np.median(np.abs(found[moving] / want[moving] - 1.0)) < 1e-9
 
 
 def test_a_joint_is_held_while_the_others_pass() -> None:
