@@ -350,6 +350,8 @@ class Passage:
     ) -> None:
         """Raise unless poses between nodes are closed, as far as these are less regular."""
         pace, least = self._spacing / speed if speed > 0.0 else 0.0, base.regularity
+        # Accelerations take the bends of a branch, in which closer nodes weigh errors more.
+        room = _ROOM * (_SPACINGS[0] / self._spacing) ** 2
         for k in range(_FARTHEST):
             place = -0.5 + side * (k + 0.5)
             node = line(round(place))
@@ -362,7 +364,7 @@ class Passage:
             near = _nearest(line, between)
             weights = _weights([k for k, _ in near], between)[0]
             psi = _sum(weights, [node.psi for _, node in near])
-            self._require_closed(_ROOM * self._rows(t + (between + 0.5) * pace, psi)[2])
+            self._require_closed(room * self._rows(t + (between + 0.5) * pace, psi)[2])
         raise NoBranch("the branch does not get regular again")
 
     def _require_closed(self, residual: Array) -> None:
