@@ -50,6 +50,7 @@ void create(Steps *steps, std::shared_ptr<const Tables> tables,
     require(a.size() == b.size() * b.size() && b.size() > 0, "a tableau of these sizes is none");
     require(errors.shape(0) <= 2 && errors.size() == errors.shape(0) * (b.size() + 1),
             "error estimates have other sizes than the tableau");
+    require(tables->nv > 0, "nothing moves");
     require(unit.size() == static_cast<std::size_t>(tables->nv), "one unit per velocity");
     const Tableau copy{copied(a), copied(b), copied(errors)};
     new (steps) Steps(tables, copy, settings, copied(unit), marked(*tables, locked));

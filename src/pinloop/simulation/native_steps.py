@@ -110,7 +110,7 @@ class NativeSteps:
         tableau, groups = method.tableau, [loop.pair for loop in equations.robot.loops]
         chooses = projector is None or projector.chooses
         explicit = not tableau.implicit and len(tableau.errors) <= 2
-        known = all(isinstance(pair, MotionGroup) for pair in groups)
+        known = equations.robot.nv > 0 and all(isinstance(pair, MotionGroup) for pair in groups)
         if not (explicit and chooses and known):
             return None
         loads = native_loads(equations.robot, equations.given_forces)
