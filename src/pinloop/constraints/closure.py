@@ -17,7 +17,7 @@ from numpy.polynomial.polynomial import polyder
 from numpy.typing import ArrayLike
 
 from ..boundary.arguments import flat_numbers, public
-from ..boundary.marks import Array
+from ..boundary.marks import Array, Mask
 from ..model.description import Coupling
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
@@ -130,6 +130,16 @@ class Constraints:
         sides = np.array([self._sides_of(loop) for loop in loops])
         sides = sides.reshape(len(loops), self.robot.nv)
         return np.repeat(sides, [len(self._select[loop.name]) for loop in loops], axis=0)
+
+    @cached_property
+    def coordinates(self) -> Mask:
+        """Which velocity coordinates each row looks at, shape (rows, nv)."""
+        looks = np.zeros((len(self), self.robot.nv), dtype=bool)
+        looks[: len(self._sides)] = self._sides != 0.0
+        for coupling in self.couplings:
+            places = [at.v.start for at in self._columns[coupling.name]]
+            looks[self.rows_of[coupling.name], places] = True
+        return looks
 
     def __len__(self) -> int:
         return len(self.angular)

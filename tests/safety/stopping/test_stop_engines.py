@@ -12,11 +12,15 @@ import numpy as np
 import pytest
 
 import pinloop as pl
+from pinloop.model.description import Coupling
+from pinloop.model.mechanism import build
 from pinloop.safety.stopping.plan import as_category
 from pinloop.safety.stopping.prepared_robot import prepare_robot
 from pinloop.safety.stopping.stop import stop_prepared
 from pinloop.safety.stopping.stop_equations import StopEquations
 
+from ... import screw_tables as tables
+from ...mechanisms import planar_3r
 from ...states import close
 from .robots_to_stop import controlled_stop, wild_stop
 from .test_stop_loops_random import ROBOTS, drawn, driven_case
@@ -66,6 +70,26 @@ def test_arms(seed: int) -> None:
     result = stopped(wild.robot, *state, brakes=wild.by, category=wild.category, trigger=trigger)
     both = Both(result)
     assert both.compare(seed) == len({*result.run.mode.tolist()})
+
+
+def test_fingers_with_a_brake_each_that_mimic_each_other() -> None:
+    """Their coupling holds by itself where both brakes do; which of them bears what is open."""
+    entries = planar_3r()
+    arm = tables.build(entries)
+    coupling = Coupling.linear("mimic", "j3", "j2", -1.0)
+    robot = build(replace(arm.description, couplings=(coupling,)))
+    brake = pl.safety.JointBrake(static_torque=1.5, dynamic_torque=1.0, delay=0.02, rise=0.01)
+    strong = replace(brake, static_torque=60.0, dynamic_torque=50.0, delay=0.0)
+    brakes = pl.Brakes({"j1": brake, "j2": strong, "j3": strong})
+    v = pl.consistent_velocity(robot, robot.neutral, {"j1": 2.0, "j2": 0.5})
+    result = stopped(robot, robot.neutral, v, brakes=brakes, category=0)
+    both = Both(result)
+    used = both.compare(0)
+    redundant = 0
+    for k in range(len(result.run.t)):
+        both.history.enter(both.native, k)
+        redundant += both.native.phase.redundant and len(both.native.tables.free) > 0
+    assert redundant > 5 and used == len({*result.run.mode.tolist()})
 
 
 @pytest.mark.parametrize("name", ROBOTS)

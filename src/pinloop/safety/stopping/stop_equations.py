@@ -120,11 +120,14 @@ class StopEquations:
                 self.train, phase, self.equations.robot.model.armature
             )
         at = self.tables = self._entered_before[phase]
-        # Rows that leave torques open depend on each other, if what is pinned does not move.
-        self._in_kernel = None if phase.redundant and at.free.size else self._kernel
+        # Rows between what is pinned hold by themselves, and may leave torques open, as those of
+        # fingers with a brake each. Others that do so depend on each other where nothing moves.
+        looks = self.equations.rows.loops.coordinates
+        rows = np.flatnonzero(looks[:, at.free].any(axis=1))
+        hard = phase.redundant and 0 < len(rows) == len(looks)
+        self._in_kernel = None if hard else self._kernel
         if self._in_kernel is not None:
-            rows = range(len(self.equations.rows)) if at.free.size else ()
-            self._in_kernel.enter(rows, PIVOT_KEPT, *at.in_kernel, at.slide.start)
+            self._in_kernel.enter(rows.tolist(), PIVOT_KEPT, *at.in_kernel, at.slide.start)
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration away from singular poses; it is kept in mind for `bound_violation`."""
