@@ -157,7 +157,7 @@ def refined(quintic: Array, parts: Array, bends: Array) -> Array:
     more[np.isinf(more)] = 0.0
     whole = shapes @ more
     whole[:5] += p
-    return whole.reshape(-1, *quintic.shape[1:])
+    return whole.reshape(len(whole), *quintic.shape[1:])
 
 
 @cache
