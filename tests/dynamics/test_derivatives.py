@@ -390,7 +390,8 @@ def test_numbers_of_forces_have_the_slopes_of_other_forces(case: Any) -> None:
         return equations.motion(0.0, state.q, state.v).a
 
     found = derivatives_at(state.equations, 0.0, state.q, state.v, None, [parameter])
-    close(found.ddq_dp, difference(values, 1).T, RELATIVE, parameter.name)
+    # Forces are linear in these numbers: wide differences round least.
+    close(found.ddq_dp, difference(values, 1, first=0.5).T, 1e-7, parameter.name)
 
 
 def test_what_has_no_slope_says_so() -> None:

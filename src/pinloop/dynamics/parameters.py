@@ -28,6 +28,7 @@ __all__ = ["Armature", "BodyInertia", "ForceParameter", "Parameter", "Placement"
 _MOMENTS = (("xx", 0, 0), ("xy", 0, 1), ("yy", 1, 1), ("xz", 0, 2), ("yz", 1, 2), ("zz", 2, 2))
 
 
+@public
 class Parameter(ABC):
     """One or several numbers on which the motion of a robot depends."""
 
