@@ -18,7 +18,9 @@ from tools.schemas import schema_of
 
 import pinloop as pl
 from pinloop.cli import main as cli
-from pinloop.integrate import Flow, StepMemory, Stepper
+from pinloop.dynamics.pinocchio_solver import HAS_KERNEL
+from pinloop.integrate import Stepper
+from pinloop.simulation.native_steps import NativeSteps
 
 from ..beam_files import beam
 from ..fourbar_files import fourbar
@@ -193,26 +195,35 @@ def test_a_run_that_fails_leaves_what_was_computed(folder: Path, capsys: Capture
     assert document(capsys, "simulate", path, code=1)["failure"] == failure
 
 
+@pytest.mark.parametrize("engine", ["native", "python"])
 def test_an_interrupted_run_leaves_what_was_computed(
-    folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
-    steps: list[float] = []
-    real = Stepper.controlled
+    """The kernel takes many steps at once: it is interrupted in the second mode."""
+    owner, name, most = (
+        (Stepper, "controlled", 3) if engine == "python" else (NativeSteps, "take", 1)
+    )
+    calls, real = [], getattr(owner, name)
 
-    def interrupted(self: Stepper, flow: Flow, memory: StepMemory, t: float, *more: Any) -> Any:
-        steps.append(t)
-        if len(steps) > 3:
+    def interrupted(*given: Any) -> Any:
+        calls.append(given)
+        if len(calls) > most:
             raise KeyboardInterrupt
-        return real(self, flow, memory, t, *more)
+        return real(*given)
 
-    monkeypatch.setattr(Stepper, "controlled", interrupted)
+    monkeypatch.setattr(owner, name, interrupted)
+    if engine == "python":
+        monkeypatch.setattr(NativeSteps, "of", lambda *_: None)
+    elif not HAS_KERNEL:
+        pytest.skip("the kernel was not built")
     path = written(folder, outputs={"npz": "r.npz"})
     assert cli.run(["simulate", path]) == 130
     out, err = capsys.readouterr()
     assert out.startswith("beam: interrupted at ")
     assert "warning: interrupted at t = " in err
     assert f"what was computed until then is in {folder / 'r.npz'}" in err
-    assert pl.load_trajectory(folder / "r.npz").t[-1] == steps[-1] > 0
+    reached = calls[-1][3] if engine == "python" else calls[-1][1][0]
+    assert pl.load_trajectory(folder / "r.npz").t[-1] == reached > 0
 
 
 def test_a_file_that_cannot_be_written_is_told_and_the_others_are_written(
