@@ -6,6 +6,7 @@ The oracle is Pinocchio at displaced states, on trees with every kind of joint i
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -185,7 +186,7 @@ def test_places_that_can_be_moved_are_coordinates_at_rest() -> None:
     found = moving.relative([(tree.a, tree.b)])
     for name in ("joint 2", "B"):
         at = chain.moved[name]
-        wanted = slopes(lambda step, name=name: moved(name, step), 6)
+        wanted = slopes(partial(moved, name), 6)
         loads = moving.load_slopes()[0][np.ix_(chain.columns, at)].T
         motion = np.hstack([found.V_q[0][at], found.A_q[0][at]])
         np.testing.assert_allclose(np.hstack([loads, motion]), wanted, atol=1e-8)

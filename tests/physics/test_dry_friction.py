@@ -473,9 +473,11 @@ def test_a_load_that_hardly_grows_does_not_chatter(name: str, method: str) -> No
     f, column = abs(load) + 1.0, machine.coordinates(joint).v.start
     away = pl.stop_when(lambda t, q, v: v[column] - 1e-8, 1)
     for rate in 10.0 ** np.arange(-9.0, 0.5, 0.5):
-        push = pl.forces.Torque(
-            joint, lambda t, rate=rate: f - load + rate * (t - 0.5) + np.exp(80.0 * (t - 1.0))
-        )
+
+        def growing(t: float, rate: float = float(rate)) -> float:
+            return f - load + rate * (t - 0.5) + float(np.exp(80.0 * (t - 1.0)))
+
+        push = pl.forces.Torque(joint, growing)
         forces = [push, dry(**{joint: f})]
         run = pl.simulate(
             machine, q, until=1.0, forces=forces, events=[away], method=pl.MuntheKaas(method)

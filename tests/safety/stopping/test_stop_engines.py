@@ -108,7 +108,8 @@ def stopped(*state: Any, **more: Any) -> pl.StopResult:
     try:
         return pl.stop(*state, **more, until=1.0)
     except pl.StopFailed as failure:
-        return failure.result
+        result: pl.StopResult = failure.result
+        return result
 
 
 def test_many_states_are_solved_as_one_by_one() -> None:
@@ -153,6 +154,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     n = equations.robot.nv
     dynamics = kernel.StopDynamics(kernel.tables_of(equations.robot.model, []))
     none, torques = np.zeros(n), np.zeros((11, n))
+    given: tuple[Any, ...]
     for given in (
         ([0], 0.0, [], none, torques, 0.0),
         ([], 0.0, [n], none, torques, 0.0),
