@@ -15,13 +15,14 @@ from tools.house import MEASURES, Measure, Package, report
 ROOT = Path(__file__).parents[2]
 
 REACHED = {
-    "lines": 58_750,
-    "files": 214,
+    "lines": 62_000,
+    "files": 226,
 }
 """What exceeds its target still: lower these numbers when the source gets better.
 
-They were raised once, from 57,500 and 209, for a capability that nothing here had before and that
-replaces little: derivatives of looped robots, linear systems and equilibria.
+They were raised from 57,500 and 209 for capabilities that nothing here had before and that replace
+little: derivatives of looped robots, linear systems and equilibria; then sensitivities of runs and
+stops, torques as drives see them, and optimal control and inverse kinematics elsewhere.
 """
 
 
