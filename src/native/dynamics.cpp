@@ -47,7 +47,7 @@ void Dynamics::reach(const double *q, const double *v) {
 
 // With M = L' L and x = L a, Y = J L^-1: the rows hold in the metric of M,
 //     (Y Y') lam = -gamma - Y L'^-1 f,   a = L^-1 (L'^-1 f + Y' lam).
-// An acceleration that is given goes to the right-hand sides; its rotor keeps it out of the rest.
+// An acceleration that is given goes to the right-hand sides, and is left out of all the rest.
 Verdict Dynamics::solve(const double *tau, double *a) {
     const int n = tables_->nv, m = rows_->size();
     if (!factor_mass()) return Verdict::bad;
@@ -97,6 +97,11 @@ bool Dynamics::factor_mass() {
         double *row = L + static_cast<std::size_t>(k) * n;
         row[k] += armature_[k];
         if (!(row[k] > 0.0)) return false;  // NaN, too
+        if (armature_[k] == immovable) {  // the limit: zeros, which nothing has to be done for
+            inverse_[k] = 0.0;
+            for (int i = before[k]; i >= 0; i = before[i]) row[i] = 0.0;
+            continue;
+        }
         row[k] = std::sqrt(row[k]);
         inverse_[k] = 1.0 / row[k];
         for (int i = before[k]; i >= 0; i = before[i]) row[i] *= inverse_[k];

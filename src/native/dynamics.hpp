@@ -11,8 +11,7 @@
 
 namespace pinloop {
 
-// Rotor of a velocity whose acceleration is given: what is left of it in the others is far below
-// rounding, and the square of no intermediate result overflows.
+// Rotor of a velocity whose acceleration is given.
 constexpr double immovable = 1e60;
 
 // Part of a row that the rows before do not contain, below which the solution is refined.

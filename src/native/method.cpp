@@ -60,22 +60,15 @@ double Control::grow(double error, double before) const {
     return std::min(5.0, std::max(0.2, factor));
 }
 
-Attempt::Attempt(Tableau tableau, int nq, const std::vector<char> &locked)
-    : psi(locked.size()), q1(nq), v1(locked.size()), a1(locked.size()),
-      errors(tableau.estimates() * 2 * locked.size()), tableau_(std::move(tableau)),
-      slopes_((tableau_.stages() + 1) * 2 * locked.size()), step_(2 * locked.size()),
-      none_(locked.size()) {
-    for (std::size_t k = 0; k < locked.size(); ++k) {
-        if (locked[k]) locked_.push_back(static_cast<int>(k));
-    }
-}
+Attempt::Attempt(Tableau tableau, int nq, int nv)
+    : psi(nv), q1(nq), v1(nv), a1(nv), errors(tableau.estimates() * 2 * nv),
+      tableau_(std::move(tableau)), slopes_((tableau_.stages() + 1) * 2 * nv), step_(2 * nv),
+      none_(nv) {}
 
 Verdict Attempt::accelerate(Dynamics &dynamics, const double *q, const double *v,
                             double *a) {
     ++evaluations;
-    const Verdict verdict = dynamics.acceleration(q, v, none_.data(), a);
-    for (int k : locked_) a[k] = 0.0;
-    return verdict;
+    return dynamics.acceleration(q, v, none_.data(), a);
 }
 
 // The algebra coordinates and the velocity where a weighted sum of slopes leads.

@@ -44,7 +44,7 @@ class Control {
 // One step tried, from a state with its acceleration; nothing is allocated.
 class Attempt {
   public:
-    Attempt(Tableau tableau, int nq, const std::vector<char> &locked);
+    Attempt(Tableau tableau, int nq, int nv);
 
     Verdict take(Dynamics &dynamics, const Charts &charts, double h, const double *q,
                  const double *v, const double *a, bool with_errors);
@@ -60,7 +60,6 @@ class Attempt {
     void sum(const double *weights, int count, double h, const double *v);
     Tableau tableau_;
     std::vector<double> slopes_, step_, none_;
-    std::vector<int> locked_;
 };
 
 }  // namespace pinloop

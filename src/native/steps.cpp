@@ -25,7 +25,7 @@ double size_of(const double *x, std::size_t n) {
 Steps::Steps(std::shared_ptr<const Tables> tables, Tableau tableau, const Settings &settings,
              std::vector<double> unit, const std::vector<char> &locked)
     : tables_(tables), dynamics_(tables), charts_(*tables, locked),
-      control_(settings, std::move(unit)), attempt_(std::move(tableau), tables->nq, locked),
+      control_(settings, std::move(unit)), attempt_(std::move(tableau), tables->nq, tables->nv),
       trifle_(settings.at("PROJECTED_TRIFLE")), crawls_(settings.at("CRAWLS")),
       infinite_(settings.at("INFINITE")), still_(tables->nv),
       shift_(tables->nv), rate_(tables->nv) {}

@@ -199,8 +199,6 @@ class ConstraintDynamics:
         a, verdict = solve(space, held, q, v, tau)
         if verdict == _BAD_ROWS:
             return None, True
-        if self._locked is not None:
-            a[self._locked] = 0.0
         return a, verdict == _STALE_ROWS and self._are_closed(space.data, q)
 
     def _by_kernel(
@@ -238,7 +236,10 @@ class ConstraintDynamics:
         pivots = -system.D[held.places]
         if not (pivots > held.bad).all():
             return a, _BAD_ROWS
-        return np.array(a), _STALE_ROWS if (pivots < held.stale).any() else 0
+        a = np.array(a)
+        if self._locked is not None:
+            a[self._locked] = 0.0  # the limit of its rotor
+        return a, _STALE_ROWS if (pivots < held.stale).any() else 0
 
     def _prepare(self, space: WorkSpace, loops: _LoopModels) -> _Prepared:
         """Prepare a work space for the loops."""
