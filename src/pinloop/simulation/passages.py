@@ -127,7 +127,9 @@ class Passage:
         self._free = np.delete(np.arange(robot.nv), rows.lock_columns[~rolls])
         self._motion, self._speed = self._seen(q, v)[1], float(np.linalg.norm(v / self._unit))
         self._closing = np.flatnonzero(rows.holonomic)
-        self._rolling = np.flatnonzero(np.append(~rows.holonomic[: rows.unlocked], rolls))
+        self._rolling = np.flatnonzero(~rows.holonomic[: rows.unlocked])
+        self._moving = Elimination(rows.locked, robot.nv)
+        self._is_closed_alone = len(self._rolling) == 0 and not rolls.any()
         home = np.zeros(len(self._free))
         J = self._rows(t, home)[0]
         self._along = np.linalg.svd(J)[2][_rank(J) :]
@@ -152,14 +154,14 @@ class Passage:
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration at the state of the branch that has the coordinates of this one."""
         M, f, J, gamma, _ = self.system(t, q, v)
-        a, _ = Saddle(M, J).solve(f, -gamma)
-        a[self._equations.rows.locked] = 0.0
-        return a
+        M, f, J, rates = self._moving.reduce(M, f, J, -gamma)
+        return self._moving.restore(Saddle(M, J).solve(f, rates)[0])
 
     def system(self, t: float, q: Array, v: Array) -> System:
         """What a formulation solves at that state: `EquationsOfMotion.system` with rows ``R``.
 
-        Their multipliers are not those of the loops, but all together give the same forces.
+        Their multipliers are not those of the loops, but all together give the same forces. Locked
+        coordinates have no row.
         """
         here = self._point(t, q, v)
         M, f, J, gamma, _ = self._equations.system(t, here.q, here.v)
@@ -179,22 +181,23 @@ class Passage:
         J, b, residual = self._equations.closure(t, here.q)
         scale, K = self._equations.rows.scale[: len(residual)], self._rolling
         self._require_closed((scale * residual)[self._closing])
-        if len(K) + len(held) == 0:
+        if self._is_closed_alone and len(held) == 0:
             return here.q, here.v
-        R, kept = self._regular_rows(here), here.v.copy()
-        kept[held] = v[held]
+        R, kept, known = self._regular_rows(here), here.v.copy(), self._moving.known
+        kept[held], kept[known] = v[held], 0.0
         rows = np.vstack([R, scale[K, None] * J[K]])
         rest = np.concatenate([R @ here.drift, scale[K] * b[K]]) - rows @ kept
-        moves = Elimination(held, len(v))
+        moves = Elimination(np.union1d(held, known), len(v))
         M, _, rows, rest = moves.reduce(self._equations.mass(here.q), kept, rows, rest)
-        kept += moves.restore(Saddle(M, rows).project(rest))
-        kept[self._equations.rows.locked] = 0.0
-        return here.q, kept
+        return here.q, kept + moves.restore(Saddle(M, rows).project(rest))
 
     def _regular_rows(self, here: _Point) -> Array:
-        """``R``: orthonormal, in units of the coordinates."""
-        Q = np.linalg.qr(here.basis / self._unit[:, None], mode="complete")[0]
-        return np.asarray(Q[:, here.basis.shape[1] :].T / self._unit)
+        """``R``: orthonormal, in units of the coordinates, none of which is locked."""
+        basis, at = here.basis / self._unit[:, None], self._free
+        Q = np.linalg.qr(basis[at], mode="complete")[0]
+        rows = np.zeros((len(at) - basis.shape[1], len(basis)))
+        rows[:, at] = Q[:, basis.shape[1] :].T / self._unit[at]
+        return rows
 
     # -- coordinates --------------------------------------------------------------------------
 
