@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ..boundary.arguments import public
 from ..boundary.marks import Array
@@ -360,13 +359,6 @@ class ModalSystem:
                 equations = equations.around(t, q)
             self._without_sliding[key] = equations
         return self._without_sliding[key]
-
-    def locked(self, mode: Mode) -> NDArray[np.bool_]:
-        """Mask of the locked velocity coordinates, shape (nv,)."""
-        mask = np.zeros(self.robot.nv, dtype=bool)
-        for lock in mode.held:
-            mask[locked_columns(self.robot, lock)] = True
-        return mask
 
     def row_reaction(self, mode: Mode, label: str, t: float, q: Array, v: Array) -> float:
         """Torque or force of one row in a mode."""
