@@ -18,7 +18,7 @@ from ...simulation.limits import JointEnd
 from ...simulation.modes import RobotManifold
 from ...simulation.passages import State
 from ...simulation.trajectory import Trajectory
-from .phase import Phase
+from .phase import Phase, PhaseEvent
 from .plan import BrakeTimes, Plan
 from .prepared_robot import Drivetrain
 from .stop_equations import StopEquations
@@ -43,6 +43,7 @@ class StopHistory:
         tiny: speeds below it count as zero [rad/s, m/s].
         slow: speeds below it count as standing [rad/s, m/s].
         slow_since: since when nothing was faster than that [s]; None if something is.
+        causes: per phase what ended the one before it; nothing for the first.
     """
 
     robot: Mechanism
@@ -57,6 +58,7 @@ class StopHistory:
     tiny: float
     slow: float
     slow_since: float | None
+    causes: tuple[tuple[PhaseEvent, ...], ...] = ()
 
     __getstate__ = stored_fields
 

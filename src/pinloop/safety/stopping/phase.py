@@ -248,6 +248,23 @@ def gear_contacts(
 
 
 @dataclass(frozen=True, eq=False)
+class DriveSpeed:
+    """The speed of a drive over time.
+
+    Args:
+        piece: its reference.
+        column: velocity coordinate.
+    """
+
+    piece: Piece
+    column: int
+
+    def __call__(self, t: float) -> float:
+        """The speed at a time."""
+        return float(self.piece.v(t)[self.column])
+
+
+@dataclass(frozen=True, eq=False)
 class Watched:
     """A coordinate that is watched: ``sign (x - level(t))`` is positive until something happens.
 
@@ -262,7 +279,7 @@ class Watched:
     column: int
     q_index: int | None
     sign: float
-    level: float | Callable[[float], float]
+    level: float | DriveSpeed
     name: str
 
     def at(self, t: float) -> float:
@@ -305,7 +322,7 @@ def watched_joints(phase: Phase, train: Drivetrain, band: float) -> list[Watched
         if way:
             watched.append(Watched(column, None, way, 0.0, f"{name} comes to rest"))
         if drive_sign:
-            level = _speed_of(piece, column)
+            level = DriveSpeed(piece, column)
             watched.append(Watched(column, None, -drive_sign, level, f"{name} meets its drive"))
     # Friction and losses of what follows its drive turn round with it.
     for column in (phase.follow & piece.may_reverse & train.dry).nonzero()[0].tolist():
@@ -314,7 +331,3 @@ def watched_joints(phase: Phase, train: Drivetrain, band: float) -> list[Watched
                 name = f"{train.names[column]} turns round"
                 watched.append(Watched(column, None, way, -2.0 * way * band, name))
     return watched
-
-
-def _speed_of(piece: Piece, column: int) -> Callable[[float], float]:
-    return lambda t: float(piece.v(t)[column])

@@ -149,6 +149,7 @@ class StopSimulation:
         self.passages: list[Passage | None] = []  # what these states have followed
         self.last: State | None = None
         self.phases: list[Phase] = []
+        self.causes: list[tuple[PhaseEvent, ...]] = []  # what began each of them
         self.transitions: list[Transition] = []
         self.log: list[tuple[float, str]] = []
         self.refuted: frozenset[int] = frozenset()  # see `PhaseStart`
@@ -172,6 +173,7 @@ class StopSimulation:
             if self.projector is not None:
                 self.projector.begin(start, q)
             phase, q, v = self._decided(start, q, v, ("signal",))
+            self.causes.append(())
             hit = self.teeth.touch(q, v, self.tiny)
             if hit or self.teeth.blocked.any():
                 self._touching = hit
@@ -254,6 +256,7 @@ class StopSimulation:
             # By a little: the next step finds the instant.
             return Change(state.mode, q, v, begins=False, names=("",))
         phase, q, v = self._decided(t, q, v, tuple(names), reversing)
+        self.causes.append(tuple(events))
         return Change(phase, q, v, begins=True, names=tuple(names))
 
     def record(self, state: State, step: Step | None) -> None:
@@ -564,4 +567,5 @@ class StopSimulation:
             tiny=self.tiny,
             slow=self.standstill.speed,
             slow_since=self.stands_since,
+            causes=tuple(self.causes),
         )
