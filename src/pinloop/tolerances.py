@@ -36,6 +36,8 @@ DIFFERENCE_STEP = 1e-6
 """rad, m: half width of central differences; their error is its square or 1e-10"""
 SLOPE_STEP = 2e-3
 """rad, m: the same for derivatives by differences of fourth order"""
+SLOPE_TIME = 1e-4
+"""s: the same for derivatives by time"""
 FORWARD_STEP = 1e-7
 """rad, lengths: width of one-sided differences"""
 SPEED_STEP = 3e-11

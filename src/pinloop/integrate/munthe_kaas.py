@@ -190,9 +190,14 @@ class Step:
         size = float(np.abs(rate).max(initial=0.0))
         if size == 0.0:
             return self._rate(psi, a)
-        eps = SLOPE_STEP / size
-        two, one, behind, far = (self._rate(psi + k * eps * rate, v) for k in (-2, -1, 1, 2))
-        return self._rate(psi, a) + (8 * (behind - one) - (far - two)) / (12 * eps)
+        turned = slope_along(lambda s: self._rate(psi + s * rate, v), SLOPE_STEP / size)
+        return self._rate(psi, a) + turned
+
+
+def slope_along(function: Callable[[float], Array], step: float) -> Array:
+    """Derivative at 0 of a function of one number, by central differences of fourth order."""
+    farthest, before, behind, far = (function(k * step) for k in (-2, -1, 1, 2))
+    return np.asarray((8 * (behind - before) - (far - farthest)) / (12 * step))
 
 
 @dataclass(frozen=True, eq=False)

@@ -187,6 +187,15 @@ class RobotManifold:
         moved: Array = q + step if self._plain else pin.integrate(self._model, q, step)
         return self._with_held(q, moved) if len(self._held) else moved
 
+    def integrate_slopes(self, q: Array, step: Array) -> tuple[Array, Array]:
+        """Derivatives of ``q (+) step`` by ``q`` and by ``step``, shape (nv, nv) each."""
+        if self.flat:
+            return np.eye(len(step)), np.eye(len(step))
+        by_q, by_step = (
+            np.array(pin.dIntegrate(self._model, q, step, which)) for which in (pin.ARG0, pin.ARG1)
+        )
+        return by_q, by_step
+
     def normalize(self, q: Array) -> Array:
         """``q`` with quaternions of unit length."""
         return q if self._plain else self._with_held(q, pin.normalize(self._model, q))
