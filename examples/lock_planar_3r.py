@@ -67,8 +67,9 @@ def history(parts: list[pl.Trajectory]) -> History:
     """Angles, velocities, momenta and energy of a run in one or more parts."""
     pieces = []
     for run in parts:
-        locked = np.array([run.system.locked(pl.Mode(run.modes[k].locks)) for k in run.mode])
-        momentum = np.where(locked, np.nan, run.momentum().generalized)
+        momentum = run.momentum().generalized.copy()
+        for p, k in zip(momentum, run.mode, strict=True):
+            p[run.system.equations(pl.Mode(run.modes[k].locks)).rows.locked] = np.nan
         pieces.append((run.t, run.q, run.v, momentum, run.energy().total))
     return History(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
 

@@ -56,8 +56,9 @@ def story(parts: list[pl.Trajectory]) -> Story:
     """States, momenta and places of a run in one or more parts."""
     pieces = []
     for run in parts:  # what friction lets stick is not locked: it takes part in a jump
-        locked = np.array([run.system.locked(pl.Mode(run.modes[k].locks)) for k in run.mode])
-        momentum = np.where(locked, np.nan, run.momentum().generalized)
+        momentum = run.momentum().generalized.copy()
+        for p, k in zip(momentum, run.mode, strict=True):
+            p[run.system.equations(pl.Mode(run.modes[k].locks)).rows.locked] = np.nan
         frames = [run.placement(name) for name in ("joint_2", "joint_3", "joint_5", "tool0")]
         arm = np.array([[place.translation for place in places] for places in frames])
         pieces.append((run.t, run.q, run.v, momentum, arm.swapaxes(0, 1)))
