@@ -128,12 +128,11 @@ def assert_newton_and_euler(machine: pl.Mechanism, q: Array, v: Array, block: in
 @every_small_robot
 def test_joints_that_nobody_drives_carry_nothing_along_their_motions(name: str) -> None:
     machine = robot(name)
-    if machine.couplings:
-        pytest.skip("a coupling drives")
+    driven = {joint for coupling in machine.couplings for joint in coupling.joints}
     q, v = moving(machine, 4)
     wrenches = odca(machine).body_motion(0.0, q, v).wrenches
     for joint in machine.description.joints:
-        if isinstance(joint.pair, MotionGroup):
+        if isinstance(joint.pair, MotionGroup) and joint.name not in driven:
             wrench = wrenches[joint.name].vector
             along = joint.pair.free.T @ wrench
             close(along, np.zeros(len(along)), 1e-9, max(1.0, float(np.abs(wrench).max())))
