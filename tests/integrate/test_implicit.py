@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from pinloop.integrate import ImplicitSteps, Iterated, MuntheKaas, StepControl, get_tableau
+from pinloop.integrate import (
+    Flow,
+    ImplicitSteps,
+    Iterated,
+    MuntheKaas,
+    StepControl,
+    StepMemory,
+    Stepper,
+    get_tableau,
+)
 from pinloop.integrate.implicit import (
     Slopes,
     _extrapolation,
@@ -70,6 +79,27 @@ def test_what_is_driven_slowly_takes_long_steps(name: str, rate: float) -> None:
     q, v, count = solved(name, lambda t, q, v: np.cos(t) - rate * (v - np.sin(t)), 0.0, 0.0, 3.0)
     assert (q, v) == pytest.approx((1 - np.cos(3.0), np.sin(3.0)), abs=2e-7)
     assert count < 500
+
+
+@pytest.mark.parametrize("name", ["radau9", "dop853"])
+def test_an_instant_more_does_not_stir_what_has_died_away(name: str) -> None:
+    """Right-hand sides make 1e7 times the rounding of a state; so nothing may ask for them."""
+    rate, h = 1e7, 0.1
+
+    def f(t: float, q: Array, v: Array) -> Array:
+        return np.cos(t) - rate * (v - np.sin(t))
+
+    flow = Flow(f, Space(), lambda t, q, v: (q, v, False), fine=True)
+    stepper, start = Stepper(MuntheKaas(name), np.ones(1)), (np.zeros(1), np.zeros(1), np.ones(1))
+    slopes = difference_slopes(Space(), f, 0.0, start, np.ones(1))
+    memory = StepMemory(stiff=slopes)
+    step, _, memory = stepper.controlled(flow, memory, 0.0, h, h, start)
+    for end in (step.t1 * (1 + 1e-9), step.t1 * (1 - 1e-9)):
+        more = stepper.prolonged(flow, memory, step, end)
+        assert more.t1 == end
+        np.testing.assert_allclose(more.a1, np.cos(end), rtol=0, atol=1e-5)
+        _, v = more.inside(np.linspace(0.0, 1.0, 30))
+        np.testing.assert_allclose(v[:, 0], np.sin(np.linspace(0, end, 30)), rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", NAMES)

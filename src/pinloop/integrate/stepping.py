@@ -280,16 +280,18 @@ class Stepper:
             if step is not None:
                 return step, memory.after(memory.error, regular, plain, flow, iterated)
 
-    def prolonged(self, flow: Flow, step: Step, end: float) -> Step:
+    def prolonged(self, flow: Flow, memory: StepMemory, step: Step, end: float) -> Step:
         """A step that goes on for an instant, or ends an instant earlier: its velocity is even.
 
-        The end is so near that the jerk leaves nothing but rounding.
+        The end is so near that the jerk leaves nothing but rounding. What an implicit step knows of
+        its accelerations stays: the right-hand side would make of rounding what dies away.
         """
         more, manifold = end - step.t1, flow.manifold
         path = more * step.v1
         psi = step.psi + manifold.dexp_inv(step.q0, step.psi, path)
         q, v = manifold.integrate(step.q1, path), step.v1 + more * step.a1
-        attempt = Attempt(psi, q, v, None, np.zeros((0, 2, len(v))))
+        known = (step.a1, step.a0, step.bends) if self._takes_implicit(memory) else (None,) * 3
+        attempt = Attempt(psi, q, v, known[0], np.zeros((0, 2, len(v))), *known[1:])
         return self._finish(flow, step.t0, end, (step.q0, step.v0, step.a0), attempt)
 
     def controlled(

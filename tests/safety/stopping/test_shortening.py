@@ -59,7 +59,7 @@ def test_an_instant_more_is_as_good_as_the_step_taken_again(
             step, _ = simulation.stepper.fixed(flow, StepMemory(), t, t + h, start)
             end = step.t1 + part * h
             again, _ = simulation.stepper.fixed(flow, StepMemory(), t, end, start)
-            more = simulation.stepper.prolonged(flow, step, end)
+            more = simulation.stepper.prolonged(flow, StepMemory(), step, end)
             assert (more.t0, more.t1) == (t, end)
             for name in ("q0", "v0", "a0"):
                 np.testing.assert_array_equal(getattr(more, name), getattr(step, name))
