@@ -87,7 +87,7 @@ def test_an_instant_more_does_not_stir_what_has_died_away(name: str) -> None:
     rate, h = 1e7, 0.1
 
     def f(t: float, q: Array, v: Array) -> Array:
-        return np.cos(t) - rate * (v - np.sin(t))
+        return np.asarray(np.cos(t) - rate * (v - np.sin(t)))
 
     flow = Flow(f, Space(), lambda t, q, v: (q, v, False), fine=True)
     stepper, start = Stepper(MuntheKaas(name), np.ones(1)), (np.zeros(1), np.zeros(1), np.ones(1))
