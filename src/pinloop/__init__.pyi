@@ -75,6 +75,7 @@ from .safety.studies.summary import worst_case
 from .scenarios.reading import load_scenario
 from .scenarios.scenario_entries import Scenario
 from .show.scene import save_html, view
+from .simulation.batch import Batch, simulate_many
 from .simulation.events import (
     close_loop,
     lock,
@@ -98,6 +99,7 @@ __all__ = [
     "Augmented",
     "Automatic",
     "BadValue",
+    "Batch",
     "Brakes",
     "Category0",
     "Category1",
@@ -159,6 +161,7 @@ __all__ = [
     "save_html",
     "separation",
     "simulate",
+    "simulate_many",
     "simulation",
     "stop",
     "stop_when",

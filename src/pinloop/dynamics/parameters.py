@@ -8,22 +8,33 @@ that stands still there.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
-from ..boundary.arguments import checked, public
+from ..boundary.arguments import checked, flat_numbers, public
 from ..boundary.marks import Array
-from ..errors import BadValue
+from ..errors import BadValue, UnknownName
 from ..linalg.dense import slope, slopes
-from ..model.mechanism import Mechanism
+from ..model.mechanism import Mechanism, build
+from ..regularization.regularize import regularize
 from ..tolerances import SLOPE_STEP
 from .equations import EquationsOfMotion
 from .forces import Force
 
-__all__ = ["Armature", "BodyInertia", "ForceParameter", "Parameter", "Placement", "PointMass"]
+__all__ = [
+    "Armature",
+    "BodyInertia",
+    "ForceParameter",
+    "Parameter",
+    "Placement",
+    "PointMass",
+    "with_parameters",
+]
 
 _MOMENTS = (("xx", 0, 0), ("xy", 0, 1), ("yy", 1, 1), ("xz", 0, 2), ("yz", 1, 2), ("zz", 2, 2))
 
@@ -44,6 +55,51 @@ class Parameter(ABC):
     def loads(self, equations: EquationsOfMotion, t: float, q: Array, v: Array, a: Array) -> Array:
         """Derivatives of ``M a + nle - tau`` at fixed ``a``, shape (nv, numbers)."""
         return np.zeros((equations.robot.nv, 0))
+
+    def of_robot(self, robot: Mechanism, values: Array) -> Mechanism:
+        """The robot with other values, shape (numbers,)."""
+        raise BadValue(f"{type(self).__name__} has no of_robot, which gives a robot other values")
+
+
+@public
+def with_parameters(
+    robot: Mechanism, values: Iterable[tuple[Parameter, ArrayLike]], forces: Sequence[Force] = ()
+) -> tuple[Mechanism, tuple[Force, ...]]:
+    """The robot, and the forces on it, with other values of parameters.
+
+    Args:
+        robot: the mechanism.
+        values: parameters, with as many numbers each as it has labels: what is to be there instead
+            of what the file says; of places by how much they are moved and turned.
+        forces: what acts on it.
+    """
+    acting = [*forces]
+    for parameter, given in values:
+        labels = parameter.labels(robot)
+        numbers = flat_numbers(given, f"the value of parameter '{labels[0]}'", len(labels))
+        if isinstance(parameter, ForceParameter):
+            place = next((k for k, force in enumerate(forces) if force == parameter.force), None)
+            if place is None:
+                raise UnknownName("force", repr(parameter.force), map(repr, forces))
+            acting[place] = parameter.of_force(acting[place], float(numbers[0]))
+        else:
+            robot = parameter.of_robot(robot, numbers)
+    return robot, tuple(acting)
+
+
+def _edited(
+    robot: Mechanism, part: str, name: str, edit: Callable[[Any], Any], *, moves: bool = False
+) -> Mechanism:
+    """The robot with something else for what has a name among the bodies or joints of its file."""
+    parts = getattr(robot.description, part)
+    if name not in {item.name for item in parts}:
+        raise UnknownName(part, name, [item.name for item in parts], robot.name)
+    items = tuple(edit(item) if item.name == name else item for item in parts)
+    changes: dict[str, Any] = {part: items}
+    changed = build(replace(robot.description, **changes), kinematics_only=True)
+    if not moves:  # then the same rows hold its loops
+        return replace(changed, regularization=robot.regularization, given_length=robot.length)
+    return changed if robot.regularization is None else regularize(changed)
 
 
 @public
@@ -81,6 +137,18 @@ class BodyInertia(Parameter):
 
         return slopes(lambda change: loads(given + change), 10).T
 
+    def of_robot(self, robot: Mechanism, values: Array) -> Mechanism:
+        """With another body."""
+        inertia = _inertia(values)
+        return _edited(
+            robot,
+            "bodies",
+            self.body,
+            lambda body: replace(
+                body, mass=inertia.mass, com=inertia.lever, inertia=inertia.inertia
+            ),
+        )
+
 
 @public
 @checked
@@ -105,6 +173,11 @@ class PointMass(Parameter):
         one = _inertia(np.array([1.0, *self.point, *np.zeros(6)]))
         return _inertia_loads(equations.robot, self.frame, one, (q, v, a))[:, None]
 
+    def of_robot(self, robot: Mechanism, values: Array) -> Mechanism:
+        """With the payload; the same rows hold its loops."""
+        changed = robot.with_payload(self.frame, float(values[0]), self.point)
+        return replace(changed, regularization=robot.regularization, given_length=robot.length)
+
 
 @public
 @checked
@@ -126,6 +199,11 @@ class Armature(Parameter):
         """The accelerations of the joint."""
         at = equations.robot.coordinates(self.joint).v
         return np.diag(a)[:, at]
+
+    def of_robot(self, robot: Mechanism, values: Array) -> Mechanism:
+        """With another rotor."""
+        rotors = tuple(values.tolist())
+        return _edited(robot, "joints", self.joint, lambda joint: replace(joint, armature=rotors))
 
 
 @public
@@ -155,13 +233,19 @@ class ForceParameter(Parameter):
         step = SLOPE_STEP * max(abs(value), 1.0)
 
         def torque(change: float) -> Array:
-            number: Any = value + change
-            if self.joint:
-                number = {**getattr(self.force, self.name), self.joint: number}
-            changed = replace(self.force, **{self.name: number})  # type: ignore[type-var]
+            changed = self.of_force(self.force, value + change)
             return EquationsOfMotion(equations.robot, forces=[changed]).force(t, q, v)
 
         return -slope(torque, step)[:, None]
+
+    def of_force(self, force: Force, value: float) -> Force:
+        """A force with another number."""
+        number: Any = value
+        self._number(getattr(force, self.name, None))
+        if self.joint:
+            number = {**getattr(force, self.name), self.joint: value}
+        changed: Force = replace(force, **{self.name: number})  # type: ignore[type-var]
+        return changed
 
     def _number(self, given: Any) -> float:
         """The present value."""
@@ -197,6 +281,28 @@ class Placement(Parameter):
     def places(self) -> tuple[str, ...]:
         """The joint or frame."""
         return (self.name,)
+
+    def of_robot(self, robot: Mechanism, values: Array) -> Mechanism:
+        """Moved; where rows were regularized they are chosen again."""
+        shift, (joint, _, end) = pin.exp6(values), self.name.rpartition("/")
+        if end in ("A", "B") and joint in {loop.name for loop in robot.loops}:
+            place = "frame_parent" if end == "A" else "frame_child"
+
+            def edit(loop: Any) -> Any:
+                return replace(loop, **{place: getattr(loop, place) * shift})
+
+            return _edited(robot, "joints", joint, edit, moves=True)
+        if self.name not in robot.joints:
+            raise BadValue(f"'{self.name}' is neither a joint of the tree nor a frame of a loop")
+        model, place_of_joint = robot.model, robot.coordinates(self.name).index
+
+        def move(given: Any) -> Any:
+            # Axes of the joint may stand otherwise than those of its frame.
+            frame = model.frames[robot.frame_id(given.parent)].placement * given.frame_parent
+            turn = model.jointPlacements[place_of_joint].actInv(frame)
+            return replace(given, frame_parent=given.frame_parent * (turn.inverse() * shift * turn))
+
+        return _edited(robot, "joints", self.name, move, moves=True)
 
 
 def _inertia(x: Array) -> pin.Inertia:

@@ -1,4 +1,5 @@
 from .analysis import EnergyBalance, LockReaction, Momenta, Reaction
+from .batch import Batch, simulate_many
 from .events import (
     EndStops,
     Event,
@@ -25,6 +26,7 @@ from .trajectory import Trajectory
 from .transitions import Transition, transition
 
 __all__ = [
+    "Batch",
     "Chart",
     "EndStops",
     "EnergyBalance",
@@ -46,6 +48,7 @@ __all__ = [
     "load_trajectory",
     "lock",
     "open_loop",
+    "simulate_many",
     "stop_when",
     "transition",
     "transition_derivatives",

@@ -5,11 +5,12 @@ Events are bound to the robot here: names and times are checked, guards that nee
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +25,7 @@ from ..constraints.rows import Row
 from ..dynamics import Formulation
 from ..dynamics.forces import Force, TorqueFunction
 from ..dynamics.losses import JointDamping, JointFriction, file_losses
-from ..errors import BadValue, PinloopError, printable
+from ..errors import BadValue, PinloopError, UnknownName, printable
 from ..integrate import EveryStep, Guard, MuntheKaas, Samples
 from ..model.mechanism import Mechanism, blaming_links, require_robot
 from ..tolerances import LEAVING
@@ -150,6 +151,23 @@ def simulate(
         return run.go(mode, q0, v0, report)
 
 
+def check_settings(robot: Mechanism, *, until: float, start: float = 0.0, **settings: Any) -> None:
+    """Refuse what no run of a robot can have, see `simulate`, wherever it starts."""
+    known = inspect.signature(simulate).parameters
+    if unknown := settings.keys() - known.keys():
+        raise UnknownName("setting of a run", min(unknown), known)
+    span, method = _span(start, until), settings.get("method")
+    _check_method(method, settings.get("stabilization"))
+    _check_steps(method, span, settings.get("save_every"))
+    forces = settings.get("forces", ())
+    require_kind(forces, Iterable, "forces", "give a list of forces, such as [pl.PD(...)]")
+    for force in forces:
+        require_kind(force, Force, "a force", "write for example pl.Torque('elbow', 5.0)")
+        force.bind(robot)
+    bind_events(ModalSystem(robot), settings.get("events", ()), start, until)
+    _check_limits(settings.get("limits", "warn"))
+
+
 def _check_method(method: object, stabilization: object) -> None:
     for what, value, kind, better in (
         ("method", method, MuntheKaas, "MuntheKaas('rk4', step=1e-3)"),
@@ -168,6 +186,14 @@ def _check_steps(method: MuntheKaas | None, span: float, save_every: float | Non
         )
 
 
+def _check_limits(limits: Limits) -> None:
+    if limits not in ("warn", "stop", "end stop") and not isinstance(limits, EndStops):
+        raise BadValue(
+            f"limits is {limits!r}; "
+            "give 'warn', 'stop', 'end stop' or pl.simulation.EndStops(restitution=0.3)"
+        )
+
+
 def _at_limits(
     system: ModalSystem,
     limits: Limits,
@@ -179,12 +205,8 @@ def _at_limits(
     friction = DryFriction(system, v) if system.friction else None
     if limits == "warn":
         return [], RunContacts(None, friction)
+    _check_limits(limits)
     stops = EndStops() if limits == "end stop" else limits
-    if stops != "stop" and not isinstance(stops, EndStops):
-        raise BadValue(
-            f"limits is {limits!r}; "
-            "give 'warn', 'stop', 'end stop' or pl.simulation.EndStops(restitution=0.3)"
-        )
     robot = system.robot
     if isinstance(stops, EndStops):
         ends = limited_ends(ends, robot, stops.joints)
