@@ -72,20 +72,23 @@ def governor() -> tuple[pl.Mechanism, Array, list[Force]]:
 
 
 @pytest.mark.parametrize(
-    ("method", "steps"),
+    ("method", "steps", "evaluations"),
     [
-        (pl.MuntheKaas(), 400),
-        (pl.MuntheKaas("dop853"), 400),
-        (pl.MuntheKaas("radau9"), 360),
-        (pl.MuntheKaas("radau5"), 2000),
+        (pl.MuntheKaas(), 400, 13_000),
+        (pl.MuntheKaas("dop853"), 400, 13_000),
+        (pl.MuntheKaas("radau9"), 360, 13_000),
+        (pl.MuntheKaas("radau5"), 2000, 25_000),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_the_stiff_governor(method: pl.MuntheKaas, steps: int) -> None:
-    """Ten seconds, for which "dopri5" takes 24,500 steps; both balls do the same."""
+def test_the_stiff_governor(method: pl.MuntheKaas, steps: int, evaluations: int) -> None:
+    """Ten seconds, for which "dopri5" takes 24,500 steps; both balls do the same.
+
+    Where stages are foreseen with wrong positions, evaluations are twice as many.
+    """
     machine, v, forces = governor()
     run = pl.simulate(machine, machine.neutral, v, until=10.0, forces=forces, method=method)
-    assert len(run.t) < steps and not run.warnings
+    assert len(run.t) < steps and run.evaluations < evaluations and not run.warnings
     spin, _, right, left = (machine.coordinates(name) for name in machine.joints)
     np.testing.assert_allclose(run.q[:, right.q], -run.q[:, left.q], rtol=0, atol=1e-7)
     # Nothing turns it: its momentum about the shaft stays.
@@ -187,6 +190,27 @@ def test_locks_dry_friction_and_end_stops(name: str, method: pl.MuntheKaas) -> N
     times, others = ([t for t, _ in (*run.events, *run.slips)] for run in (found, wanted))
     np.testing.assert_allclose(times, others, rtol=0, atol=1e-6)
     np.testing.assert_allclose(found.q[-1], wanted.q[-1], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["radau5", "radau9"])
+def test_what_dies_away_after_an_event_is_no_error_of_a_step(name: str) -> None:
+    """Wrists in oil, of which each lock of the base begins a motion that is over in 0.1 us.
+
+    Filtered once, the error of a step that begins with it is so large that 600 steps are rejected.
+    """
+    arm = robot("six_axis_arm")
+    events = []
+    for k in range(20):
+        events += [
+            pl.lock(arm.joints[0], at=0.01 + 0.03 * k),
+            pl.unlock(arm.joints[0], at=0.025 + 0.03 * k),
+        ]
+    oil = JointDamping(dict.fromkeys(arm.joints[3:], 1e6))
+    run = pl.simulate(
+        arm, arm.neutral, until=0.6, forces=[oil], events=events, losses=False,
+        method=pl.MuntheKaas(name),
+    )  # fmt: skip
+    assert len(run.transitions) == 40 and run.rejected < 400
 
 
 @implicit
