@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import pinloop as pl
 from pinloop.safety.space.interval_tree import expand_steps
+from pinloop.safety.stopping.travel import measure_joint_travel
 
 from .robots_to_stop import G, brakes, carriages, on_axis, slider, stop, train
 
@@ -214,6 +217,21 @@ def test_way_of_a_joint_that_turns_round_slowly() -> None:
     assert one.travel == pytest.approx(top + back, rel=1e-7)
     assert one.excursion == pytest.approx(top, rel=1e-7)
     assert one.angle == pytest.approx(top - back, rel=1e-7)
+
+
+def test_way_of_a_joint_that_turns_round_twice_in_a_step() -> None:
+    """``x = s - 3 s^2 + 2 s^3`` begins and ends with the same speed; turns at (3 -+ sqrt 3) / 6."""
+    free = pl.Brakes({"axis": pl.safety.JointBrake(kind="none")}, pl.safety.Chain())
+    history = stop(slider(), 1.0, free, until=1.0).history
+    column = np.array([[0.0], [0.0]])
+    run = replace(
+        history.run, t=np.array([0.0, 1.0]), q=column, v=column + 1.0, a=np.array([[-6.0], [6.0]]),
+        psi=column[:1], inner=None, mode=np.zeros(2, dtype=int),
+    )  # fmt: skip
+    travel = measure_joint_travel(replace(history, run=run))
+    turn = np.sqrt(3.0) / 18.0
+    assert travel.length[0] == pytest.approx(4 * turn, rel=1e-12)
+    assert (travel.lowest[0], travel.highest[0]) == pytest.approx((-turn, turn), rel=1e-12)
 
 
 @pytest.mark.parametrize("category", [pl.Category1(on_path=True), pl.Category2(on_path=True)])

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import pinocchio as pin
-import scipy
 from numpy.typing import NDArray
 
 from ...boundary.arguments import public
 from ...boundary.marks import Array
 from ...errors import BadValue, shown
+from ...integrate import Bernstein, unit_roots
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...simulation.limits import ends_seen_from, joint_ends
@@ -194,11 +195,11 @@ def measure_joint_travel(history: StopHistory) -> JointTravel:
     places = np.vstack([np.zeros(rates.shape[1]), np.cumsum(rates, axis=0)])
     length = np.abs(rates).sum(axis=0)
     lowest, highest = places.min(axis=0), places.max(axis=0)
-    for k, column in _turns(history):
-        there = _turning_point(history, int(k), int(column))
-        length[column] += abs(there) + abs(rates[k, column] - there) - abs(rates[k, column])
-        lowest[column] = min(lowest[column], places[k, column] + there)
-        highest[column] = max(highest[column], places[k, column] + there)
+    for k, column, turns in _turns(history):
+        way = rates[k, column]
+        length[column] += np.abs(np.diff([0.0, *turns, way])).sum() - abs(way)
+        lowest[column] = min(lowest[column], places[k, column] + min(turns))
+        highest[column] = max(highest[column], places[k, column] + max(turns))
     since, slips = stand_since(history), _slips(history)
     return JointTravel(history, places, length, lowest, highest, since, slips)
 
@@ -244,18 +245,18 @@ def all_stand_since(history: StopHistory) -> float:
     return float(max(times, default=0.0))
 
 
-def _turns(history: StopHistory) -> NDArray[np.intp]:
-    """Steps and coordinates that turn round in them, shape (m, 2)."""
-    v, lasts = history.run.v, np.diff(history.run.t) > 0.0
-    fast = np.minimum(np.abs(v[:-1]), np.abs(v[1:])) > history.tiny
-    return np.argwhere((v[:-1] * v[1:] < 0.0) & fast & lasts[:, None])
-
-
-def _turning_point(history: StopHistory, k: int, column: int) -> float:
-    """How far a coordinate has come in step k where it turns round."""
-    step = history.step(k)
-    t = float(scipy.optimize.brentq(lambda t: float(step(t)[1][column]), step.t0, step.t1))
-    return float(step.along(t)[column])
+def _turns(history: StopHistory) -> Iterator[tuple[int, int, list[float]]]:
+    """Steps and coordinates that turn round in them, and how far these have come where they do."""
+    moving = history.moving
+    slopes = np.arange(1.0, len(moving.p) + 1.0)[:, None, None] * moving.p
+    # Where no control point of a rate has another sign than the others it has no zero.
+    hull = np.tensordot(Bernstein.of(len(slopes) - 1).of_powers, slopes, axes=1)
+    slow = history.tiny * moving.h[:, None]
+    for row, column in np.argwhere((hull.min(axis=0) < -slow) & (hull.max(axis=0) > slow)).tolist():
+        powers = np.append(moving.p[::-1, row, column], 0.0)
+        turns = [float(np.polyval(powers, part)) for part in unit_roots(np.polyder(powers))]
+        if turns:
+            yield int(moving.steps[row]), column, turns
 
 
 @public
