@@ -221,6 +221,14 @@ class Projector:
         if len(self._rows):
             self._look(self._closure(t, q)[0])
 
+    def regularity_at(self, t: float, q: Array) -> float:
+        """How independent the rows are at a configuration that the motion only passes."""
+        known = self.regularity, self._independent, self._best
+        self.look(t, q)
+        passed = self.regularity
+        self.regularity, self._independent, self._best = known
+        return passed
+
     def _look(self, J: Array) -> None:
         """Find out how independent the rows are, by the pivots of ``J J'``.
 

@@ -147,6 +147,7 @@ class StopSimulation:
         self.recording = EveryStep(robot.nq, robot.nv)
         self.solved: list[Solved | None] = []  # solutions of the equations at the stored states
         self.passages: list[Passage | None] = []  # what these states have followed
+        self._regularity = 1.0  # at the last of them
         self.last: State | None = None
         self.phases: list[Phase] = []
         self.causes: list[tuple[PhaseEvent, ...]] = []  # what began each of them
@@ -263,7 +264,7 @@ class StopSimulation:
         """See `HybridSystem`."""
         t, q, v, a = state[:4]
         self.solved.append(self.equations.solution(a))
-        self.passages.append(self.equations.passage)
+        self.passages.append(self._passage_of(step))
         psi, a0, inner = (step.psi, step.a0, step.bends) if step else (None, None, None)
         self.recording.add(Recorded(t, q, v, a, len(self.phases) - 1, psi, None, inner, a0))
         self.last = state
@@ -275,6 +276,25 @@ class StopSimulation:
                 self.log.append((t, note))
             self._over = self._trial is not None and self._trial.enough(step)
             self._require_drivable(t, self.solved[-1])
+
+    def _passage_of(self, step: Step | None) -> Passage | None:
+        """The branch that a step has followed, or that it has crossed a singular pose on.
+
+        Drives may take a robot across in one stride. What joints feel on the way is not known from
+        the rows of the loops, which lose rank there: but for its sign their regularity is a line
+        that passes zero, which is nearer to zero in the middle than any that does not.
+        """
+        passage, projector = self.equations.passage, self.projector
+        if projector is None:
+            return passage
+        before, behind = self._regularity, projector.regularity
+        self._regularity = behind
+        if passage is None and step is not None and step.psi.any():
+            t = 0.5 * (step.t0 + step.t1)
+            if projector.regularity_at(t, step(t)[0]) < 0.5 * max(before, behind):
+                with suppress(NoBranch):
+                    passage = self.equations.passage_of(step.t0, step.q0, step.v0)
+        return passage
 
     def _require_drivable(self, t: float, solved: Solved | None) -> None:
         """Raise if drives go on with so much torque that the loops do not let them."""
