@@ -148,10 +148,13 @@ class EquationsOfMotion:
             t: time for rows that depend on it [s].
             q: assembled configuration, shape (nq,); where loops are open, all rows count.
         """
+        home = t, self.robot.checked_configuration(q).copy()
+        if self._home and self._home[0] == t and np.array_equal(self._home[1], home[1]):
+            return self
         other = copy(self)
         for derived in _DERIVED:
             other.__dict__.pop(derived, None)
-        other._home = t, self.robot.checked_configuration(q).copy()
+        other._home = home
         return other
 
     def with_force(self, force: Force) -> EquationsOfMotion:

@@ -35,6 +35,11 @@ def file_losses(
     return parts
 
 
+def only_file_damping(forces: Sequence[Force]) -> bool:
+    """Whether nothing acts but the damping of a robot's file."""
+    return all(type(x) is JointDamping and x.coefficients is None for x in forces)
+
+
 def _given_losses(
     robot: Mechanism, coefficients: Mapping[str, float]
 ) -> Iterator[tuple[JointMotion, Array]]:

@@ -353,19 +353,20 @@ def constraint_dynamics(
     """
     robot = rows.robot
     if rows.unlocked == 0:
-        return _of_tree(rows) if engine == "native" else None
-    solver = ConstraintDynamics(rows, rank, None, engine)
-    if rank == 0 or len(rows.loops) != rows.unlocked or not solver.can:
+        return _of_tree(robot, rows.locks) if engine == "native" else None
+    if rank == 0 or len(rows.loops) != rows.unlocked:
         return None
-    solver.home, decided = _home_rows(robot, rank, rows.locks, engine)
-    if not decided and q is not None:
+    solver, decided = _at_home(robot, rank, rows.locks, engine)
+    if not decided and solver.can and q is not None:
+        solver = ConstraintDynamics(rows, rank, None, engine)
         solver.home, _ = _rows_at(solver, rows, [q])
     return None if solver.home is None else solver
 
 
-def _of_tree(rows: RowSet) -> ConstraintDynamics | None:
+@remembered
+def _of_tree(robot: Mechanism, locks: tuple[Locked, ...]) -> ConstraintDynamics | None:
     """The kernel for a robot without rows, if it is faster than articulated bodies."""
-    model = rows.robot.model
+    model, rows = robot.model, RowSet(robot, (), locks)
     depths = [sum(model.nvs[k] for k in support) for support in model.supports]
     if not has_regular_mass(rows.robot) or np.mean(np.square(depths)) > _DEEP**2:
         return None
@@ -376,12 +377,15 @@ def _of_tree(rows: RowSet) -> ConstraintDynamics | None:
 
 
 @remembered
-def _home_rows(
+def _at_home(
     robot: Mechanism, rank: int, locks: tuple[Locked, ...], engine: Engine
-) -> tuple[HeldRows | None, bool]:
-    """Rows to hold by the robot's own configurations, and whether these have settled it."""
-    rows = RowSet(robot, (), locks)
-    return _rows_at(ConstraintDynamics(rows, rank, None, engine), rows, _homes(robot))
+) -> tuple[ConstraintDynamics, bool]:
+    """A solver with rows to hold by the robot's own configurations; whether these settle it."""
+    rows, decided = RowSet(robot, (), locks), False
+    solver = ConstraintDynamics(rows, rank, None, engine)
+    if solver.can:
+        solver.home, decided = _rows_at(solver, rows, _homes(robot))
+    return solver, decided
 
 
 def _rows_at(

@@ -213,10 +213,11 @@ class HybridIntegrator(Generic[M, E]):
         times = self._planned(state.t, end, MANY) if self._stepper.method.step else []
         span = state.t, state.h, end
         whole = segment = self._stepper.many(flow, state.memory, span, start, times)
-        while segment is not None and len(segment):
+        while segment is not None:
             clear, watched = system.guards(state.mode).clear(segment, state.watched)
             count = max(clear, 1)
-            part, segment = segment.part(0, count), segment.part(count, len(segment))
+            rest = segment.part(count, len(segment)) if count < len(segment) else None
+            part, segment = segment.part(0, count) if rest else segment, rest
             memory, h = self._stepper.account(part, state.memory), float(part.notes[-1, 0])
             if clear == 0:  # something may happen in this one
                 step, before = part.step(0), state

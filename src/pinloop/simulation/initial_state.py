@@ -35,7 +35,7 @@ def consistent_start(
     if len(equations.rows) > len(equations.rows.loops):
         J, b, _ = equations.terms(t, q, v)  # some rows take what they keep from this velocity
     v = _allowed(equations, t, q, v, J, b)
-    _require_tangent(equations, t, q, v)
+    _require_tangent(equations, t, q, v, J)
     return q, v
 
 
@@ -115,8 +115,13 @@ def _allowed(
     return near
 
 
-def _require_tangent(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> None:
-    """Raise if no acceleration meets the rows: the motion does not go on with this velocity."""
+def _require_tangent(equations: EquationsOfMotion, t: float, q: Array, v: Array, J: Array) -> None:
+    """Raise if no acceleration meets the rows ``J``: the motion does not go on with this velocity.
+
+    Rows that are independent are met by some.
+    """
+    if len(J) == 0 or Saddle(equations.mass(q), J, equations.rows.scale).rank == len(J):
+        return
     trouble = obstacle(equations, t, q, v)
     if trouble is None:
         if not v.any():
@@ -143,11 +148,6 @@ def _require_tangent_load(equations: EquationsOfMotion, t: float, q: Array) -> N
 
     Then neither its velocity nor its loads tell on which of them it goes on.
     """
-    if len(equations.rows) == 0:
-        return
-    J = equations.closure(t, q)[0]
-    if Saddle(equations.mass(q), J, equations.rows.scale).rank == len(J):
-        return
     a = equations.acceleration(t, q, np.zeros(equations.robot.nv))
     # As far as rest is one: half a second of this acceleration is a speed.
     trouble = obstacle(equations, t, q, a) if np.abs(a).max(initial=0.0) > CONSISTENT else None

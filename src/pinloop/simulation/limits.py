@@ -21,6 +21,7 @@ from ..errors import BadValue
 from ..integrate import Coordinate, Guard, Step, hermite, unit_roots
 from ..model.mechanism import Mechanism
 from ..model.tree import coordinate_names
+from ..model.workspace import remembered
 from ..tolerances import LIMIT_PASSED, SAME
 
 E = TypeVar("E")
@@ -105,6 +106,7 @@ class JointEnd:
         return Guard(event, value, 1, one_sided)
 
 
+@remembered
 def joint_ends(robot: Mechanism) -> tuple[JointEnd, ...]:
     """All ends of ranges that the coordinates of a robot have, as assembly respects them."""
     owner = {

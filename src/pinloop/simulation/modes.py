@@ -20,7 +20,7 @@ from ..boundary.marks import Array
 from ..constraints.rows import Locked, Row, locked_columns
 from ..dynamics import EquationsOfMotion, Formulation
 from ..dynamics.forces import Force, JointFriction
-from ..dynamics.losses import AxisTorques, FrictionAxis, friction_axes
+from ..dynamics.losses import AxisTorques, FrictionAxis, friction_axes, only_file_damping
 from ..errors import BadValue
 from ..linalg.dense import lapack
 from ..model.mechanism import Mechanism
@@ -119,6 +119,12 @@ class Mode:
         return replace(self, friction=()) if self.friction else self
 
     @property
+    def without_sliding(self) -> Mode:
+        """The mode without axes that slide, whose friction is a torque."""
+        friction = tuple(axis for axis in self.friction if axis.slides == 0)
+        return self if friction == self.friction else replace(self, friction=friction)
+
+    @property
     def sticking(self) -> tuple[str, ...]:
         """Names of the axes that dry friction holds."""
         return tuple(axis.name for axis in self.friction if axis.slides == 0)
@@ -146,6 +152,18 @@ class Mode:
         return ", ".join(parts) or "free"
 
 
+@remembered
+def _curved(robot: Mechanism) -> NDArray[np.bool_]:
+    """Mask of the velocity coordinates of joints that are no vector space, shape (nv,)."""
+    curved = np.zeros(robot.nv, dtype=bool)
+    for name in robot.joints:
+        at = robot.coordinates(name)
+        # Joints stored as cosine and sine (nq = 2) commute like a vector space.
+        curved[at.v] = at.nq != at.nv and at.nv > 1
+    curved.flags.writeable = False
+    return curved
+
+
 class RobotManifold:
     """Configurations of a robot: joint by joint a vector space, SO(3), SE(3), ...
 
@@ -155,13 +173,8 @@ class RobotManifold:
     """
 
     def __init__(self, robot: Mechanism) -> None:
-        self._model = robot.model
-        curved = np.zeros(robot.nv, dtype=bool)
-        self._joints = {name: robot.coordinates(name) for name in robot.joints}
-        for at in self._joints.values():
-            # Joints stored as cosine and sine (nq = 2) commute like a vector space.
-            curved[at.v] = at.nq != at.nv and at.nv > 1
-        self.curved = curved
+        self._robot, self._model = robot, robot.model
+        self.curved = curved = _curved(robot)
         self.flat = not curved.any()
         curved_columns = np.flatnonzero(curved)
         # From the first to the last of them: between them lie columns of the identity.
@@ -173,8 +186,10 @@ class RobotManifold:
 
     def in_mode(self, mode: Mode) -> RobotManifold:
         """The group without the joints that are locked as a whole: they stay to the last bit."""
-        whole = [lock.joint for lock in mode.held if not lock.axes]
-        held = [self._joints[name] for name in whole if name in self._joints]
+        whole = {lock.joint for lock in mode.held if not lock.axes}
+        if not whole:
+            return self
+        held = [self._robot.coordinates(name) for name in self._robot.joints if name in whole]
         manifold = copy(self)
         manifold._held = np.array([k for at in held for k in range(at.q.start, at.q.stop)], np.intp)
         manifold._still = np.array(
@@ -243,6 +258,14 @@ def _regularized(robot: Mechanism, opened: frozenset[str]) -> Mechanism:
     That takes longer than many a run, and the same robot is simulated again and again.
     """
     return regularize(robot.without_loops(opened) if opened else robot)
+
+
+@remembered
+def _robot_equations(
+    robot: Mechanism, locks: tuple[Locked, ...], forces: tuple[Force, ...]
+) -> EquationsOfMotion:
+    """Equations of motion with what belongs to the robot only, which many runs share."""
+    return EquationsOfMotion(robot, locks=locks, forces=forces)
 
 
 class ModalSystem:
@@ -340,7 +363,7 @@ class ModalSystem:
         """
         key = mode, more
         if key not in self._equations:
-            equations = self._held(replace(mode, friction=_sticking(mode)), more)
+            equations = self._held(mode.without_sliding, more)
             if self.friction:
                 slides = {axis[:2]: axis.slides for axis in mode.friction}
                 torques = tuple(
@@ -355,19 +378,28 @@ class ModalSystem:
         key = mode, more
         if key not in self._without_sliding:
             self.check(mode)
-            equations = EquationsOfMotion(
-                self._holding(mode),
-                rows=self._rows,
-                locks=mode.held,
-                forces=[*self._forces, *more],
-                formulation=self._formulation,
-            )
+            robot, forces = self._holding(mode), (*self._forces, *more)
+            if self._rows or self._formulation is not None or not only_file_damping(forces):
+                equations = EquationsOfMotion(
+                    robot,
+                    rows=self._rows,
+                    locks=mode.held,
+                    forces=forces,
+                    formulation=self._formulation,
+                )
+            else:
+                equations = _robot_equations(robot, mode.held, forces)
             if mode in self._begun:
                 t, q, v = self._begun[mode]
                 equations.rows.begin(q, v)
                 equations = equations.around(t, q)
             self._without_sliding[key] = equations
         return self._without_sliding[key]
+
+    def near(self, mode: Mode, t: float, q: Array) -> EquationsOfMotion:
+        """Equations of a mode without dry friction near where it may begin, see `begin`."""
+        self._without_sliding[mode, ()] = self._held(mode, ()).around(t, q)
+        return self.equations(mode)
 
     def row_reaction(self, mode: Mode, label: str, t: float, q: Array, v: Array) -> float:
         """Torque or force of one row in a mode."""
@@ -386,7 +418,7 @@ class ModalSystem:
             q: assembled configuration, shape (nq,).
             v: velocity, shape (nv,).
         """
-        held = replace(mode, friction=_sticking(mode))
+        held = mode.without_sliding
         if held not in self._begun:
             self._begun[held] = t, q.copy(), v.copy()
             before = self._without_sliding.pop((held, ()), None)
@@ -394,7 +426,3 @@ class ModalSystem:
             if before is not None and not self._rows:  # only rows of a user's begin somewhere
                 self._without_sliding[held, ()] = before.around(t, q)
         return self.equations(mode)
-
-
-def _sticking(mode: Mode) -> tuple[AxisFriction, ...]:
-    return tuple(axis for axis in mode.friction if axis.slides == 0)

@@ -131,10 +131,9 @@ def simulate(
         raise BadValue(f"mode is {mode!r}; give pl.Mode(locks=('elbow',))")
     q0 = robot.checked_configuration(q).copy()
     mode = system.renewed(mode.without_friction, q0)
-    equations = system.equations(mode)
     v0 = np.zeros(robot.nv) if v is None else robot.checked_velocity(v).copy()
     with blaming_links(robot):
-        nearby = equations.around(start, q0)
+        nearby = system.near(mode, start, q0)
         q0, v0 = consistent_start(nearby, start, q0, v0)
     bound = bind_events(system, events, start, until)
     method = method or MuntheKaas()
@@ -143,9 +142,9 @@ def simulate(
         if save_every is None
         else Samples(robot.nq, robot.nv, RobotManifold(robot), (start, until), save_every)
     )
-    ends = ends_seen_from(joint_ends(robot), q0)
-    stops, contacts = _at_limits(system, limits, ends, (q0, v0))
-    bound = replace(bound, guards=(*bound.guards, *stops))
+    stops, contacts = _at_limits(system, limits, (q0, v0))
+    if stops:
+        bound = replace(bound, guards=(*bound.guards, *stops))
     run = Run(system, method, stabilization, (start, until), bound, recording, contacts)
     with progress_bar(span, robot.name) if progress else nullcontext(lambda t: None) as report:
         return run.go(mode, q0, v0, report)
@@ -197,7 +196,6 @@ def _check_limits(limits: Limits) -> None:
 def _at_limits(
     system: ModalSystem,
     limits: Limits,
-    ends: Sequence[JointEnd],
     start: tuple[Array, Array],
 ) -> tuple[list[Guard[BoundEvent]], RunContacts]:
     """Guards that end a run at limits; end stops, checked at the start, and friction."""
@@ -208,6 +206,7 @@ def _at_limits(
     _check_limits(limits)
     stops = EndStops() if limits == "end stop" else limits
     robot = system.robot
+    ends: Sequence[JointEnd] = ends_seen_from(joint_ends(robot), q)
     if isinstance(stops, EndStops):
         ends = limited_ends(ends, robot, stops.joints)
     require_within(robot, ends, q)
