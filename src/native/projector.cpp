@@ -203,15 +203,17 @@ bool Projector::correct(const std::vector<double> &right, double error) {
     return true;
 }
 
-// Dependent coordinates of rows that are all independent, and the inverse of their block: those with
-// the largest relative projections one by one, see `dependent_coordinates` in Python. With
-// J M^-1 J' = C C' these are columns of C^-1 J over the roots of the inertias.
+// Dependent coordinates, as many rows that contain the others, and the inverse of their block:
+// those with the largest relative projections one by one, see `dependent_coordinates` in Python.
+// With M = L L' these are rows of L Q over the roots of the inertias, Q being orthonormal columns
+// that span L^-1 J'.
 bool Projector::choose() {
-    const std::size_t m = closure_.size(), n = free_.size(), nv = tables_.nv;
-    if (rank_ != static_cast<int>(m) || independent_ != rank_) return false;
+    const std::size_t m = closure_.size(), n = free_.size(), nv = tables_.nv, rank = independent_;
+    if (rank == 0 || independent_ != rank_) return false;
     tree_.move(still_.data());
     tree_.weigh();
-    std::vector<double> L(n * n), Y(m * n), C(m * m), R(n * m);
+    std::vector<double> L(n * n), Y(m * n), R(n * rank), C(m * rank), left(std::max(m, n));
+    std::vector<int> order(std::max(m, n)), rows(m);
     const auto inertia = [&](std::size_t i, std::size_t j) {
         const double rotor = i == j ? rotors_[free_[i]] : 0.0;
         return (tree_.inertia(free_[i], free_[j]) + rotor) * unit_[free_[i]] * unit_[free_[j]];
@@ -221,22 +223,25 @@ bool Projector::choose() {
     for (std::size_t i = 0; i < m; ++i) {
         solve(n, L, [&](std::size_t k) { return row(i, k); }, &Y[i * n]);
     }
-    const auto gram = [&](std::size_t i, std::size_t j) {
-        return std::inner_product(&Y[i * n], &Y[i * n] + n, &Y[j * n], 0.0);
-    };
-    if (!cholesky(m, gram, C)) return false;
+    pivot(m, n, Y, rows, left);
+    if (!(left[rank - 1] > 0.0)) return false;
     for (std::size_t k = 0; k < n; ++k) {
-        const double root = std::sqrt(inertia(k, k));
-        solve(m, C, [&](std::size_t i) { return row(i, k) / root; }, &R[k * m]);
+        for (std::size_t i = 0; i < rank; ++i) {
+            const double *y = &Y[rows[i] * n], *l = &L[k * n];
+            const double size = std::sqrt(left[i] * inertia(k, k));
+            R[k * rank + i] = std::inner_product(l, l + k + 1, y, 0.0) / size;
+        }
     }
-    std::vector<int> order(n);
-    std::vector<double> left(n);
-    pivot(n, m, R, order, left);
+    pivot(n, rank, R, order, left);
     block_ = {};
-    for (std::size_t i = 0; i < m; ++i) {
-        block_.rows.push_back(static_cast<int>(i));
-        block_.columns.push_back(free_[order[i]]);
+    for (std::size_t i = 0; i < rank; ++i) block_.columns.push_back(free_[order[i]]);
+    for (std::size_t i = 0; i < m * rank; ++i) {
+        C[i] = closure_.J[i / rank * nv + block_.columns[i % rank]];
     }
+    std::iota(rows.begin(), rows.end(), 0);
+    if (rank < m) pivot(m, rank, C, rows, left);
+    block_.rows.assign(rows.begin(), rows.begin() + rank);
+    block_.holds_all = rank == m;
     block_.share = factor();
     if (block_.share >= worst_) return true;
     block_ = {};

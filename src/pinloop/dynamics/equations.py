@@ -148,9 +148,9 @@ class EquationsOfMotion:
             t: time for rows that depend on it [s].
             q: assembled configuration, shape (nq,); where loops are open, all rows count.
         """
-        home = t, self.robot.checked_configuration(q).copy()
-        if self._home and self._home[0] == t and np.array_equal(self._home[1], home[1]):
+        if self._home and self._home[0] == t and np.array_equal(self._home[1], q):
             return self
+        home = t, self.robot.checked_configuration(q).copy()
         other = copy(self)
         for derived in _DERIVED:
             other.__dict__.pop(derived, None)
@@ -516,11 +516,10 @@ class EquationsOfMotion:
         """Full matrix of what `crba` writes to the upper triangle."""
         return M.take(self._mirrored)
 
-    @cached_property
+    @property
     def _mirrored(self) -> NDArray[np.intp]:
         """Place of each entry in the upper triangle."""
-        row, column = np.indices((self.robot.nv, self.robot.nv))
-        return np.asarray(np.minimum(row, column) * self.robot.nv + np.maximum(row, column))
+        return _mirrored(self.robot)
 
     @cached_property
     def _mirrored_free(self) -> NDArray[np.intp]:
@@ -536,6 +535,21 @@ class EquationsOfMotion:
 
 
 @remembered
+def robot_equations(
+    robot: Mechanism, locks: tuple[Locked, ...] = (), forces: tuple[Force, ...] = ()
+) -> EquationsOfMotion:
+    """Equations of motion with nothing but what belongs to a robot, which many runs share."""
+    return EquationsOfMotion(robot, locks=locks, forces=forces)
+
+
+@remembered
+def _mirrored(robot: Mechanism) -> NDArray[np.intp]:
+    """Place of each entry of a full mass matrix in the upper triangle."""
+    row, column = np.indices((robot.nv, robot.nv))
+    return np.asarray(np.minimum(row, column) * robot.nv + np.maximum(row, column))
+
+
+@remembered
 def _rank_around(robot: Mechanism, locks: tuple[Locked, ...], q: tuple[float, ...]) -> int | None:
     """`EquationsOfMotion.rank` around a configuration, of loops, couplings and locks alone."""
-    return EquationsOfMotion(robot, locks=locks)._rank_around(0.0, np.array(q))
+    return robot_equations(robot, locks)._rank_around(0.0, np.array(q))

@@ -238,7 +238,7 @@ class Stepper:
         if flow.many is None or beside or self._takes_implicit(memory):
             return None
         t, h, end = start
-        asked = [k for k in range(MANY) if self._asks(memory.taken + k)]
+        asked = self._asked_within(memory.taken)
         segment = flow.many.take((t, h, memory.error, end), state, times, asked)
         if segment is not None and flow.fine and self._outruns:
             return replace(segment, follows=partial(self._evaluated, flow.acceleration))
@@ -251,6 +251,12 @@ class Stepper:
         _, error, regularity, _ = segment.notes[-1].tolist()
         taken = memory.taken + len(segment)
         return memory._replace(error=error, regularity=regularity, taken=taken)
+
+    def _asked_within(self, taken: int) -> list[int]:
+        """Numbers of the next steps before which it is asked if the motion is stiff."""
+        if self.method.step is None and _OFTEN - 1 - taken % _OFTEN >= MANY:
+            return [k - taken for k in _SOON if taken <= k < taken + MANY]
+        return [k for k in range(MANY) if self._asks(taken + k)]
 
     def _asks(self, taken: int) -> bool:
         """Whether it is asked before a step if the motion is stiff."""

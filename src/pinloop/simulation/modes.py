@@ -16,9 +16,10 @@ import numpy as np
 import pinocchio as pin
 
 from ..boundary.arguments import public
-from ..boundary.marks import Array
+from ..boundary.marks import Array, Mask
 from ..constraints.rows import Locked, Row, locked_columns
 from ..dynamics import EquationsOfMotion, Formulation
+from ..dynamics.equations import robot_equations
 from ..dynamics.forces import Force, JointFriction
 from ..dynamics.losses import AxisTorques, FrictionAxis, friction_axes, only_file_damping
 from ..errors import BadValue
@@ -153,7 +154,7 @@ class Mode:
 
 
 @remembered
-def _curved(robot: Mechanism) -> NDArray[np.bool_]:
+def _curved(robot: Mechanism) -> Mask:
     """Mask of the velocity coordinates of joints that are no vector space, shape (nv,)."""
     curved = np.zeros(robot.nv, dtype=bool)
     for name in robot.joints:
@@ -258,14 +259,6 @@ def _regularized(robot: Mechanism, opened: frozenset[str]) -> Mechanism:
     That takes longer than many a run, and the same robot is simulated again and again.
     """
     return regularize(robot.without_loops(opened) if opened else robot)
-
-
-@remembered
-def _robot_equations(
-    robot: Mechanism, locks: tuple[Locked, ...], forces: tuple[Force, ...]
-) -> EquationsOfMotion:
-    """Equations of motion with what belongs to the robot only, which many runs share."""
-    return EquationsOfMotion(robot, locks=locks, forces=forces)
 
 
 class ModalSystem:
@@ -388,7 +381,7 @@ class ModalSystem:
                     formulation=self._formulation,
                 )
             else:
-                equations = _robot_equations(robot, mode.held, forces)
+                equations = robot_equations(robot, mode.held, forces)
             if mode in self._begun:
                 t, q, v = self._begun[mode]
                 equations.rows.begin(q, v)

@@ -337,8 +337,8 @@ class Run:
             fine=True,
             many=self._many(manifold),
         )
-        if self._projector and not (self._flow.many and equations.max_rank is None):
-            self._projector.choose(t, q)  # the kernel does it itself if all rows are independent
+        if self._projector and not self._flow.many:
+            self._projector.choose(t, q)  # the kernel does it itself
         self._engines.add("native" if self._flow.many else equations.engine)
         if mode not in self._modes:
             self._modes.append(mode)
