@@ -23,6 +23,7 @@ from .stabilization import Projection, Projector
 
 _CLOSED = 1e-3 * CLOSED
 """Residual of a start configuration that is left as it is, in the same units."""
+_CLOSING = Projection(tol=_CLOSED, coordinates="mass")
 _AMPLIFIED = 1e3
 """How often the residual the velocity may be that is projected away silently."""
 
@@ -57,8 +58,7 @@ def _closed(equations: EquationsOfMotion, t: float, q: Array) -> tuple[Array, Ar
     off = float(np.linalg.norm((rows.scale * residual)[rows.holonomic]))
     if off <= _CLOSED:
         return q, J, b
-    closed = Projection(tol=_CLOSED, coordinates="mass")
-    near, _ = Projector(equations, closed).position(t, q)
+    near, _ = Projector(equations, _CLOSING).position(t, q)
     if off > CONSISTENT:
         raise LoopNotClosed(
             f"robot '{robot.name}': the rows contradict the start configuration (residual "
