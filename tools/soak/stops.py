@@ -80,6 +80,7 @@ def try_stop(rng: np.random.Generator) -> Case:
     """Draw a robot, a state, a category and a load, and judge the stop."""
     path = robot_files()[rng.integers(len(robot_files()))]
     with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of NumPy, for example
         warnings.simplefilter("ignore", pl.PinloopWarning)
         robot, brakes = _robot(path)
         q = _pose(robot, rng)

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ from ..boundary.marks import Array
 from ..dynamics import EquationsOfMotion
 from ..dynamics.equations import System
 from ..integrate import NoBranch
-from ..linalg.dense import lapack
+from ..linalg.dense import lapack, triangular_vector
 from ..linalg.saddle import Elimination, Saddle
 from ..tolerances import SAME, Regularity
 from .modes import RobotManifold
@@ -74,6 +75,7 @@ class _Node(NamedTuple):
     Args:
         psi: the configuration as seen from the base, of free coordinates, in units, shape (n,).
         slope: its change per coordinate of the branch, shape (n, d).
+        flow: its change per time as rows move, shape (n,).
         basis: ``N``, shape (nv, d).
         drift: ``c``, shape (nv,).
         regularity: of rows and coordinates together, one over their condition.
@@ -81,6 +83,7 @@ class _Node(NamedTuple):
 
     psi: Array
     slope: Array
+    flow: Array
     basis: Array
     drift: Array
     regularity: float
@@ -231,46 +234,63 @@ class Passage:
 
     def _solve(self, t: float, y: Array, guess: Array, reach: float) -> _Node | None:
         """The regular node with coordinates ``y`` near a guess, by Newton's method."""
-        psi, d = guess, len(self._along)
+        psi, before = guess, 1.0
         for _ in range(_ITERATIONS):
             J, b, residual = self._rows(t, psi)
-            A = np.vstack([J, self._along])
+            A, missed = np.vstack([J, self._along]), np.concatenate([-residual, y])
+            missed[len(J) :] -= self._along @ psi
             factors, reflectors, _, _ = lapack().dgeqrf(A)
-            inverse, singular = lapack().dtrtri(np.triu(factors[: A.shape[1]]))
-            # By Frobenius' norms, which cost less than singular values.
-            regularity = 0.0 if singular else 1 / (_size(A) * _size(inverse))
-            if not regularity > self._least:
-                return None
-            # A step back to the rows, and what the rates of coordinates and moving rows ask for.
-            wanted = np.zeros((len(A), d + 2))
-            wanted[:, 0] = np.concatenate([-residual, y - self._along @ psi])
-            wanted[len(J) :, 1:-1] = self._unity
-            wanted[: len(J), -1] = b
-            turned = lapack().dormqr("L", "T", factors, reflectors, wanted, 64 * (d + 2))[0]
-            solved = inverse @ turned[: len(inverse)]
-            psi = psi + solved[:, 0]
+            turned = lapack().dormqr("L", "T", factors, reflectors, missed[:, None], 64)[0]
+            step = triangular_vector()(factors[: len(psi)], turned[: len(psi), 0])
+            psi = psi + step
             if not _size(psi - guess) < reach:
                 return None
-            if _size(solved[:, 0]) < Regularity.NODE_CLOSED:
-                rates = self._velocities(psi) @ solved[:, 1:]
-                return _Node(psi, solved[:, 1:-1], rates[:, :-1], rates[:, -1], regularity)
+            size = _size(step)
+            # Convergence is quadratic: what is left after a small step is rounding.
+            if size < Regularity.NODE_CLOSED or before < Regularity.NODE_LAST:
+                return self._node(psi, b, A, (factors, reflectors))
+            before = size
         return None
 
+    def _node(self, psi: Array, b: Array, A: Array, factors: tuple[Array, Array]) -> _Node | None:
+        """The node at a solution, if it is regular; ``A`` in reflections, as LAPACK has them."""
+        (QR, reflectors), d = factors, len(self._along)
+        inverse, singular = lapack().dtrtri(np.triu(QR[: len(psi)]))
+        # By Frobenius' norms, which cost less than singular values.
+        regularity = 0.0 if singular else 1 / (_size(A) * _size(inverse))
+        if not regularity > self._least:
+            return None
+        # What the rates of coordinates and moving rows ask for.
+        wanted = np.zeros((len(A), d + 1))
+        wanted[len(b) :, :d], wanted[: len(b), d] = self._unity, b
+        turned = lapack().dormqr("L", "T", QR, reflectors, wanted, 64 * (d + 1))[0]
+        change = inverse @ turned[: len(inverse)]
+        rates = self._velocities(psi) @ change
+        return _Node(psi, change[:, :d], change[:, d], rates[:, :d], rates[:, d], regularity)
+
     def _continued(
-        self, t: float, y: Array, place: int, known: list[tuple[int, _Node]], first: Array
+        self,
+        when: tuple[float, float],
+        line: tuple[Array, Array],
+        place: int,
+        known: list[tuple[int, _Node]],
+        first: Array,
     ) -> _Node | None:
-        """The node at a place of a line, with its time and coordinates, foreseen from others.
+        """The node at a place of a line, foreseen from others by their values and slopes.
 
         These are ``known`` before it on the same side, and no others, which may be known or not:
-        the same state gives the same bits. Where there are fewer than two, ``first`` is foreseen,
-        shape (n,).
+        the same state gives the same bits. Without any, ``first`` is foreseen, shape (n,).
+
+        ``when``: its time, and how much later that is than at the place before. ``line``: the same
+        of its coordinates.
         """
-        known = sorted(known, key=lambda item: abs(item[0] - place))[:_FORESEEN]
-        if len(known) > 1:
-            weights = _weights([k for k, _ in known], place)[0]
-            guess = _sum(weights, [node.psi for _, node in known])
-            return self._solve(t, y, guess, _STRAY * self._spacing)
-        return self._solve(t, y, first, self._spacing)
+        (t, later), (y, further), guess = when, line, first
+        if known := sorted(known, key=lambda item: abs(item[0] - place))[:_FORESEEN]:
+            values, slopes = _foreseeing(tuple(k - place for k, _ in known))
+            guess = _sum(values, [node.psi for _, node in known])
+            guess += _sum(slopes, [node.slope @ further + later * node.flow for _, node in known])
+        reach = _STRAY if len(known) > 1 else 1.0
+        return self._solve(t, y, guess, reach * self._spacing)
 
     def _on_curve(self, place: int) -> _Node | None:
         """Node of a branch with one coordinate: they are solved once, from the base outwards."""
@@ -280,9 +300,9 @@ class Passage:
         for k in range(way, place + way, way) if place not in self._curve else ():
             if k not in self._curve:
                 known = [(j, x) for j, x in self._curve.items() if x is not None and j * way >= 0]
-                y, base = np.array([k * self._spacing]), known[0][1]
-                first = base.psi + base.slope @ y
-                self._curve[k] = self._continued(self._t, y, k, known, first)
+                one = np.array([self._spacing])
+                line = k * one, one
+                self._curve[k] = self._continued((self._t, 0.0), line, k, known, known[0][1].psi)
         return self._curve[place]
 
     def _on_line(self, t: float, psi: Array, rate: Array, speed: float) -> _Nodes:
@@ -291,19 +311,20 @@ class Passage:
         ``speed``: rate of the length along the line [1/s].
         """
         line: dict[int, _Node | None] = {}
-        pace = 1 / speed if speed > 0.0 else 0.0
+        pace = self._spacing / speed if speed > 0.0 else 0.0
+        further = pace * (self._along @ rate)
 
         def node(place: int) -> _Node | None:
             if place not in line:
                 if place not in (0, -1):
                     node(place - (1 if place > 0 else -1))
-                ahead = (place + 0.5) * self._spacing * pace
+                ahead = (place + 0.5) * pace
                 known = [
                     (k, x) for k, x in line.items() if x is not None and (k >= 0) == (place >= 0)
                 ]
                 there = psi + ahead * rate
-                y = self._along @ there
-                line[place] = self._continued(t + ahead, y, place, known, there)
+                at = self._along @ there, further
+                line[place] = self._continued((t + ahead, pace), at, place, known, there)
             return line[place]
 
         return node
@@ -443,6 +464,16 @@ def _weights(places: Sequence[int], at: float) -> tuple[Array, Array]:
     wanted[0, 0] = wanted[1, 1] = 1.0
     weights = np.linalg.solve(powers, wanted)
     return np.asarray(weights[:, 0]), np.asarray(weights[:, 1])
+
+
+@cache
+def _foreseeing(places: tuple[int, ...]) -> tuple[Array, Array]:
+    """Weights of values and slopes at places, by Hermite's interpolation, for the value at 0."""
+    n, at = len(places), np.array(places, dtype=float)
+    powers = np.vander(at, 2 * n, increasing=True).T
+    slopes = np.arange(2 * n)[:, None] * np.vstack([np.zeros(n), powers[:-1]])
+    weights = np.linalg.solve(np.hstack([powers, slopes]), np.eye(2 * n)[0])
+    return weights[:n], weights[n:]
 
 
 def _size(x: Array) -> float:
