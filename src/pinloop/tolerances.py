@@ -87,6 +87,9 @@ RESPONSE_RANK = 1e-11
 """1: response of a row or contact, over that of its bodies alone, below which it is redundant"""
 GRAM_NOISE = 1e-12
 """1: pivots of J J' below this part of the largest are rounding"""
+NO_SOLUTION = 1e-10
+"""1: what is left of non-negative least squares where bounds have no solution: 1 / (1 + |x|^2) of
+the shortest one in units of what violates them"""
 ACTIVATED = 1e-8
 """1: what is left of activated rows that depend on persistent ones"""
 PIVOT_TIE = 1e-6

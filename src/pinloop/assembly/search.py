@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-import scipy
 
 from ..boundary.marks import Array, Indices, Mask
 from ..constraints.closure import Constraints
+from ..linalg.box import least_distance
 from ..model.mechanism import Mechanism
 from ..tolerances import (
     AT_LIMIT,
@@ -183,18 +183,16 @@ def _nearer(problem: Problem, q: Array, wanted: Mask, miss: Array) -> tuple[Arra
 def _least_squares_within(A: Array, b: Array, G: Array, h: Array) -> Array:
     """Minimise ``|A x - b|`` subject to ``G x >= h``, with ``h <= 0`` and A of full column rank.
 
-    As a least-distance problem, which is one of non-negative least squares (Lawson and Hanson,
-    Solving Least Squares Problems, 1974, ch. 23).
+    As a least-distance problem, in the coordinates in which A is orthonormal.
     """
     Q, R = np.linalg.qr(A)
     free = Q.T @ b
     G = np.linalg.solve(R.T, G.T).T
-    h = h - G @ free
-    if np.all(h <= 0):
-        return np.asarray(np.linalg.solve(R, free))
-    multipliers, _ = scipy.optimize.nnls(np.vstack([G.T, h]), np.r_[np.zeros(len(free)), 1.0])
-    shortest = G.T @ multipliers / (1.0 - h @ multipliers)
-    return np.asarray(np.linalg.solve(R, free + shortest))
+    shortest, _ = least_distance(G, h - G @ free)
+    # What rounding takes for impossible is zero, which is allowed.
+    return np.asarray(
+        np.linalg.solve(R, np.zeros(len(free)) if shortest is None else free + shortest)
+    )
 
 
 def _scattered(problem: Problem, q: Array, spread: float, rng: np.random.Generator) -> Array:
