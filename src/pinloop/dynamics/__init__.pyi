@@ -1,5 +1,6 @@
 from . import forces, formulations, parameters
 from .derivatives import Derivatives, JumpDerivatives
+from .drives import DriveLoad, DriveTorques
 from .equations import EquationsOfMotion
 from .formulations import Augmented, Automatic, Formulation, MatrixFormulation, Projected, Voronets
 from .independence import dependent_coordinates, relative_projections
@@ -11,6 +12,8 @@ __all__ = [
     "Augmented",
     "Automatic",
     "Derivatives",
+    "DriveLoad",
+    "DriveTorques",
     "EquationsOfMotion",
     "Formulation",
     "Holonomy",

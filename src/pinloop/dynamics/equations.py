@@ -358,6 +358,13 @@ class EquationsOfMotion:
             self._kinematics(data, q, v)
             return self.rows.terms(t, q, v, data)
 
+    def evaluate(
+        self, data: pin.Data, t: float, q: Configuration, v: Velocity
+    ) -> tuple[Array, Array, Array, Array]:
+        """`terms` and `force` at once, in a work space that holds the kinematics afterwards."""
+        self._kinematics(data, q, v)
+        return *self.rows.terms(t, q, v, data), self._applied.torque(t, q, v, data)
+
     def force(self, t: float, q: Configuration, v: Velocity) -> Array:
         """Sum of the applied generalised forces, shape (nv,)."""
         with self.robot.workspace() as data:

@@ -14,16 +14,16 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..assembly.search import null_space
-from ..boundary.arguments import flat_numbers, public
+from ..boundary.arguments import public
 from ..boundary.marks import Array
 from ..constraints.relative_motion import RowSlopes
 from ..constraints.rows import Row, RowSet
-from ..errors import BadValue, InconsistentVelocity
+from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
-from ..regularization.sampled_redundancy import renew_rows
-from ..tolerances import CONSISTENT, HOLONOMIC, LEAST_SQUARES, RANK
+from ..tolerances import HOLONOMIC
 from .derivatives import joint_chain
+from .drives import DriveTorques
 from .equations import EquationsOfMotion
 from .forces import Force
 
@@ -42,9 +42,8 @@ def inverse_dynamics(
 ) -> Array:
     """Torques of the actuated joints that make a robot with loops move as given.
 
-    With an orthogonal complement ``F`` of the rows (``J F = 0``) the reactions drop out:
-    ``F' S' tau = F' (M a + nle - f)`` (paper 4, eqs. 8-9). With more actuators than degrees of
-    freedom the smallest torques are returned.
+    With more actuators than degrees of freedom the smallest torques are returned. For many states,
+    limits, weights and losses see `DriveTorques`.
 
     Args:
         robot: the mechanism.
@@ -60,38 +59,11 @@ def inverse_dynamics(
         Torque or force per degree of freedom of the actuated joints, in their order [N m, N].
 
     Raises:
-        BadValue: the actuated joints do not determine the motion.
+        BadValue: the actuated joints do not determine the motion, and it needs more.
         InconsistentVelocity: the rows do not allow this velocity or acceleration.
     """
-    q, v = robot.checked_configuration(q), robot.checked_velocity(v)
-    a, t = robot.checked_velocity(a), float(flat_numbers(t, "t", 1)[0])
-    equations = EquationsOfMotion(renew_rows(robot, q), rows=rows, forces=forces)
-    F = null_space(_consistent_rows(equations, t, q, v, a))
-    with robot.workspace() as data:
-        load = np.array(pin.rnea(robot.model, data, q, v, a))
-    load -= equations.force(t, q, v)
-    names = robot.actuated if actuated is None else tuple(actuated)
-    columns = [k for name in names for k in np.r_[robot.coordinates(name).v]]
-    reach = F.T[:, columns]
-    if np.linalg.matrix_rank(reach, tol=RANK) < F.shape[1]:
-        raise BadValue(
-            f"robot '{robot.name}' has {F.shape[1]} degrees of freedom here, which the actuated "
-            f"joints {', '.join(map(repr, names))} do not determine; name more joints in actuated="
-        )
-    return np.asarray(np.linalg.lstsq(reach, F.T @ load, rcond=LEAST_SQUARES)[0])
-
-
-def _consistent_rows(equations: EquationsOfMotion, t: float, q: Array, v: Array, a: Array) -> Array:
-    """Scaled rows, which must allow a velocity and an acceleration."""
-    J, b, gamma = equations.terms(t, q, v)
-    scale, name = equations.rows.scale, equations.robot.name
-    size = max(1.0, float(np.abs(v).max(initial=0.0)) ** 2, float(np.abs(a).max(initial=0.0)))
-    for label, rest in (("velocity", J @ v - b), ("acceleration", J @ a + gamma)):
-        left = float(np.linalg.norm(scale * rest))
-        if left > CONSISTENT * size:
-            text = f"the rows do not allow this {label}; they are violated by {left:.3g}"
-            raise InconsistentVelocity(f"robot '{name}': {text}", v=v, residual=left)
-    return np.asarray(scale[:, None] * J)
+    drives = DriveTorques(robot, actuated=actuated, rows=rows, forces=forces, losses=False)
+    return drives.unlimited(q, v, a, t)
 
 
 @public

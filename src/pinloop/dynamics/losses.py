@@ -160,6 +160,12 @@ class JointFriction(Force):
         return parts
 
 
+def losses_of_file(robot: Mechanism) -> list[Force]:
+    """Damping and dry friction of a robot's file, where there is any."""
+    losses: list[Force] = [JointDamping()] if file_losses(robot, "damping") else []
+    return losses + ([JointFriction()] if file_losses(robot, "friction") else [])
+
+
 @dataclass(frozen=True, eq=False)
 class FrictionAxis:
     """An axis with dry friction.

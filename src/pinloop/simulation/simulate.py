@@ -24,7 +24,7 @@ from ..constraints.closure import Constraints
 from ..constraints.rows import Row
 from ..dynamics import Formulation
 from ..dynamics.forces import Force, TorqueFunction
-from ..dynamics.losses import JointDamping, JointFriction, file_losses
+from ..dynamics.losses import losses_of_file
 from ..errors import BadValue, PinloopError, UnknownName, printable
 from ..integrate import EveryStep, Guard, MuntheKaas, Samples
 from ..model.mechanism import Mechanism, blaming_links, require_robot
@@ -120,7 +120,7 @@ def simulate(
     _check_steps(method, span, save_every)
     acting = [*forces]
     if losses:
-        acting += _losses(robot)
+        acting += losses_of_file(robot)
     if tau is not None:
         acting.append(TorqueFunction(tau))
     system = ModalSystem(
@@ -326,12 +326,6 @@ def _span(start: float, until: float) -> float:
     if not (np.isfinite(start) and np.isfinite(until) and until > start):
         raise BadValue(f"until is {until} s and start is {start} s; the end must come after")
     return float(until - start)
-
-
-def _losses(robot: Mechanism) -> list[Force]:
-    """Damping and friction of the file, where there is any."""
-    losses: list[Force] = [JointDamping()] if file_losses(robot, "damping") else []
-    return losses + ([JointFriction()] if file_losses(robot, "friction") else [])
 
 
 @contextmanager
