@@ -19,6 +19,7 @@ from . import (
     simulation as simulation,
 )
 from .assembly.assemble import assemble, consistent_velocity
+from .assembly.pose_grid import reachable_poses
 from .constraints.closure import Constraints
 from .dynamics import (
     ODCA,
@@ -29,6 +30,8 @@ from .dynamics import (
     Projected,
     Voronets,
     inverse_dynamics,
+    reflected_inertia,
+    tool_capability,
 )
 from .dynamics import forces as forces
 from .dynamics import formulations as formulations
@@ -157,6 +160,8 @@ __all__ = [
     "model",
     "open_loop",
     "parameters",
+    "reachable_poses",
+    "reflected_inertia",
     "regularize",
     "renew_rows",
     "safety",
@@ -169,6 +174,7 @@ __all__ = [
     "stop_when",
     "study",
     "to_pinocchio",
+    "tool_capability",
     "transition",
     "unlock",
     "view",

@@ -1,4 +1,5 @@
 from . import forces, formulations, parameters
+from .capability import ReflectedInertia, ToolCapability, reflected_inertia, tool_capability
 from .derivatives import Derivatives, JumpDerivatives
 from .drives import DriveLoad, DriveTorques
 from .equations import EquationsOfMotion
@@ -20,6 +21,8 @@ __all__ = [
     "JumpDerivatives",
     "MatrixFormulation",
     "Projected",
+    "ReflectedInertia",
+    "ToolCapability",
     "Voronets",
     "christoffel",
     "coriolis",
@@ -29,5 +32,7 @@ __all__ = [
     "holonomic",
     "inverse_dynamics",
     "parameters",
+    "reflected_inertia",
     "relative_projections",
+    "tool_capability",
 ]

@@ -181,13 +181,13 @@ class DriveTorques:
             BadValue: the drives do not determine the motion, and it needs more than they give.
             InconsistentVelocity: the rows do not allow this velocity or acceleration.
         """
-        task = self._task(q, v, a, t)
-        return self._load(self._torque(task), task.rate, _slowdown([task]))
+        demand = self.demand(q, v, a, t)
+        return self._load(self._torque(demand), demand.rate, _slowdown([demand]))
 
     def unlimited(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, t: float = 0.0) -> Array:
         """Torques at a state without a look at limits, shape (k,); see `__call__`."""
-        task = self._task(q, v, a, t)
-        return task.solutions.inverse @ task.needed / self._roots
+        demand = self.demand(q, v, a, t)
+        return demand.solutions.inverse @ demand.needed / self._roots
 
     def along(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, t: ArrayLike | None = None
@@ -206,13 +206,13 @@ class DriveTorques:
         if any(len(x) != count for x in states):
             lengths = ", ".join(str(len(x)) for x in states)
             raise BadValue(f"q, v and a have {lengths} states; give one of each for every instant")
-        tasks = [self._task(*state) for state in zip(*states, times.tolist(), strict=True)]
+        demands = [self.demand(*state) for state in zip(*states, times.tolist(), strict=True)]
         shape = (count, len(self.axes.names))
-        torque = np.array([self._torque(task) for task in tasks]).reshape(shape)
-        rate = np.array([task.rate for task in tasks]).reshape(shape)
-        return self._load(torque, rate, _slowdown(tasks))
+        torque = np.array([self._torque(demand) for demand in demands]).reshape(shape)
+        rate = np.array([demand.rate for demand in demands]).reshape(shape)
+        return self._load(torque, rate, _slowdown(demands))
 
-    def _task(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, t: float = 0.0) -> _Task:
+    def demand(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, t: float = 0.0) -> Demand:
         """What a motion asks of the drives at a state; see `__call__`."""
         q, v = self.robot.checked_configuration(q), self.robot.checked_velocity(v)
         a, t = self.robot.checked_velocity(a), float(flat_numbers(t, "t", 1)[0])
@@ -230,15 +230,15 @@ class DriveTorques:
         if missing > SAME * float(np.abs(load).max(initial=0.0)):
             raise self._undetermined(F.shape[1])
         state = t, q, v, a
-        return _Task(equations, state, F, friction, solutions, self._scaled, needed, G @ v)
+        return Demand(equations, state, F, friction, solutions, self._scaled, needed, G @ v)
 
-    def _torque(self, task: _Task) -> Array:
+    def _torque(self, demand: Demand) -> Array:
         """Torques of the drives; beyond their limits by as little as there must be."""
-        x, within = task.solved
+        x, within = demand.solved
         if not within:
-            stretch = task.solutions.least_stretch(task.needed, self._scaled, self._stretch)
-            x, _ = task.solutions.solve(
-                task.needed, self._scaled.stretched(stretch * self._stretch)
+            stretch = demand.solutions.least_stretch(demand.needed, self._scaled, self._stretch)
+            x, _ = demand.solutions.solve(
+                demand.needed, self._scaled.stretched(stretch * self._stretch)
             )
         return np.asarray(x / self._roots)
 
@@ -265,8 +265,10 @@ class DriveTorques:
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class Demand:
     """What a motion asks of drives at a state, and whether their limits allow it.
+
+    In coordinates ``x`` whose squares cost the same: torques times the roots of their weights.
 
     Args:
         equations: the robot with all that acts smoothly.
@@ -329,13 +331,13 @@ class _Task:
             return np.asarray(self.F.T @ (pin.rnea(robot.model, data, q, v, a) - force))
 
 
-def _slowdown(tasks: Sequence[_Task]) -> float:
+def _slowdown(demands: Sequence[Demand]) -> float:
     """By how much longer a motion has to take so that limits allow all of it."""
     s, before = 1.0, np.inf
     while s < before:  # where a state allows less, another may not allow that
         before = s
-        for task in tasks:
-            last = task.last_within(s)
+        for demand in demands:
+            last = demand.last_within(s)
             if last is None:
                 return np.inf
             s = last

@@ -31,6 +31,7 @@ class JointAxes:
         joints: their names.
         names: name of each axis: that of its joint, and of the axis if there are several.
         units: unit of the torque of each axis.
+        columns: velocity coordinate of each axis, -1 where its joint closes a loop.
     """
 
     def __init__(self, robot: Mechanism, joints: Sequence[str]) -> None:
@@ -46,14 +47,19 @@ class JointAxes:
         )
         linear = [x for motion in self._motions for x in motion.is_translation]
         self.units = tuple((SLIDING if x else TURNING).torque for x in linear)
-        self._columns: list[int] | None = None
-        if not any(motion.closes_loop for motion in self._motions):
-            self._columns = [k for joint in joints for k in np.r_[robot.coordinates(joint).v]]
-            self._constant = np.eye(robot.nv)[self._columns]
+        self.columns = np.array(
+            [
+                -1 if motion.closes_loop else robot.coordinates(motion.joint).v.start + k
+                for motion in self._motions
+                for k in range(len(motion.axes))
+            ],
+            dtype=np.intp,
+        )
+        self._constant = np.eye(robot.nv)[self.columns]
 
     def jacobian(self, data: pin.Data) -> Array:
         """``G``: the axes move at ``G v``; shape (k, nv), at the kinematics in ``data``."""
-        if self._columns is not None:
+        if (self.columns >= 0).all():
             return self._constant
         return np.vstack([motion.jacobian(data) for motion in self._motions])
 

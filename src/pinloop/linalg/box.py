@@ -93,6 +93,7 @@ class BoundedSolutions:
 
     Attributes:
         inverse: its pseudo-inverse, shape (k, n).
+        out: orthonormal columns orthogonal to all of its columns, shape (n, n - rank).
     """
 
     def __init__(self, A: Array) -> None:
@@ -101,12 +102,13 @@ class BoundedSolutions:
         if A.size:
             U, values, V, _ = lapack().dgesdd(A)
         rank = int(np.sum(values > RANK * values.max(initial=0.0)))
-        self._out, self._null = U[:, rank:], V[rank:].T
+        self.out: Array = U[:, rank:]
+        self._null = V[rank:].T
         self.inverse: Array = (V[:rank].T / values[:rank]) @ U[:, :rank].T
 
     def outside(self, b: Array) -> Array:
         """The part of ``b`` that is ``A x`` of no ``x``."""
-        return np.asarray(self._out @ (self._out.T @ b))
+        return np.asarray(self.out @ (self.out.T @ b))
 
     def solve(self, b: Array, bounds: Bounds) -> tuple[Array, Facet | None]:
         """The shortest ``x`` within bounds; where there is none, that without, and a facet."""

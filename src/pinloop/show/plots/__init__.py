@@ -21,7 +21,7 @@ from ...errors import BadValue
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Chart", "Instant", "Line", "Shape", "draw_charts"]
+__all__ = ["Chart", "Instant", "Line", "Shape", "draw_charts", "draw_map"]
 
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5c00", "#3d9bd1", "#5b4fa0", "#222222")
@@ -162,15 +162,21 @@ def draw_charts(
     if not any(columns):
         raise BadValue(f"there is nothing to draw for '{title}'; name at least one joint")
     instants, near = (Instant(*event) for event in events), _NEAR * (span[1] - span[0])
+    merged = list(merge_instants(instants, near, between=", ", most=_LONGEST))
+    return _by_matplotlib("draw", title, columns, span, merged)
+
+
+def draw_map(
+    title: str, labels: tuple[str, str], points: Array, values: Array, unit: str
+) -> Figure:
+    """Draw values at points of a plane with matplotlib, coloured by size; see `figure`."""
+    return _by_matplotlib("draw_map", title, labels, points, values, unit)
+
+
+def _by_matplotlib(function: str, *arguments: object) -> Figure:
+    """What a function of `figure` draws."""
     try:
-        figure: Figure = forward(
-            "show.plots.figure",
-            "draw",
-            title,
-            columns,
-            span,
-            list(merge_instants(instants, near, between=", ", most=_LONGEST)),
-        )
+        figure: Figure = forward("show.plots.figure", function, *arguments)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from ...boundary.marks import Array
 from ...tolerances import LOG_FLOOR, SAME
 from . import Chart, Instant, Line, place_labels, styled, thin_line
 
@@ -68,6 +69,40 @@ def draw(
         figure.draw_without_rendering()  # now the widths of the axes are known
         for head in heads:
             _label(head, instants)
+    return figure
+
+
+def draw_map(
+    title: str, labels: tuple[str, str], points: Array, values: Array, unit: str
+) -> Picture:
+    """Draw values at points of a plane, to scale, coloured by size.
+
+    Colours end where the largest twentieth begins: near singular poses some grow without end.
+
+    Args:
+        title: what the values are.
+        labels: of the axes, across and up.
+        points: shape (n, 2).
+        values: shape (n,); where there is none or no end, a cross says so.
+        unit: name and unit of the values.
+    """
+    known = np.isfinite(values)
+    with style.context(_STYLE):
+        figure = Picture(figsize=(_WIDTHS[0], 0.75 * _WIDTHS[0]), layout="constrained")
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11.0, fontweight="bold")
+        axes = figure.add_subplot()
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.set_xlabel(labels[0])
+        axes.set_ylabel(labels[1])
+        across, up = points[~known].T
+        axes.scatter(across, up, marker="x", s=14.0, c="#8a94a3", lw=0.8)
+        # The least in front: what limits the robot is to be seen.
+        order = known.nonzero()[0][np.argsort(-values[known], kind="stable")]
+        across, up = points[order].T
+        most = float(np.quantile(values[order], 0.95)) if len(order) else 1.0
+        spots = axes.scatter(across, up, s=26.0, c=values[order], cmap="viridis", vmax=most)
+        beyond = "max" if (values[order] > most).any() else "neither"
+        figure.colorbar(spots, ax=axes, label=unit, shrink=0.85, extend=beyond)
     return figure
 
 
