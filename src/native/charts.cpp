@@ -64,7 +64,9 @@ Spatial inverse_dexp(const Spatial &x, const Spatial &y) {
     return y + 0.5 * first + A * second + B * cross(x, cross(x, second));
 }
 
-// A velocity of a joint that is no vector space, as a twist.
+bool is_curved(Motion motion) { return motion > Motion::translation; }
+
+// A velocity of a joint that is curved, no vector space, as a twist.
 Spatial twist_of(Motion motion, const double *v) {
     if (motion == Motion::spherical) return {Vec{}, vec(v)};
     if (motion == Motion::planar) return {{v[0], v[1], 0.0}, {0.0, 0.0, v[2]}};
@@ -121,10 +123,7 @@ Charts::Charts(const Tables &tables, const std::vector<char> &locked) : nv_(tabl
         const bool held = std::all_of(locked.begin() + link.v, locked.begin() + link.v + count,
                                       [](char is_locked) { return is_locked != 0; });
         charts_.push_back({link.motion, link.q, link.v, held});
-        if (link.motion == Motion::spherical || link.motion == Motion::free ||
-            link.motion == Motion::planar) {
-            flat_ = false;
-        }
+        flat_ = flat_ && !is_curved(link.motion);
     }
 }
 
@@ -204,10 +203,7 @@ void Charts::rate(const double *psi, const double *v, double *rate) const {
     std::copy(v, v + nv_, rate);
     if (flat_) return;
     for (const Chart &chart : charts_) {
-        if (chart.motion != Motion::spherical && chart.motion != Motion::free &&
-            chart.motion != Motion::planar) {
-            continue;
-        }
+        if (!is_curved(chart.motion)) continue;
         const Spatial x = twist_of(chart.motion, psi + chart.v);
         const Spatial y = twist_of(chart.motion, v + chart.v);
         write(chart.motion, inverse_dexp(x, y), rate + chart.v);

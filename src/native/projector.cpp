@@ -13,9 +13,7 @@ namespace {
 constexpr int iterations = 25;
 
 double norm(const std::vector<double> &x) {
-    double sum = 0.0;
-    for (double one : x) sum += one * one;
-    return std::sqrt(sum);
+    return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
 }
 
 // Rows of a matrix in the order in which most is left of them without those before, of equal ones
@@ -65,8 +63,7 @@ Projector::Projector(std::shared_ptr<const Tables> tables, const std::vector<Clo
                      const Settings &settings, std::vector<double> unit,
                      const std::vector<char> &locked, std::vector<double> rotors)
     : owned_(std::move(tables)), tables_(*owned_), tree_(tables_), closure_(tables_, pairs, unit),
-      unit_(std::move(unit)),
-      rotors_(std::move(rotors)), rank_(static_cast<int>(settings.at("rank"))),
+      unit_(std::move(unit)), rotors_(std::move(rotors)), rank_(static_cast<int>(settings.at("rank"))),
       tol_(settings.at("tol")), near_(settings.at("NEAR")), worse_(settings.at("WORSE")),
       worst_(settings.at("WORST")), curved_(settings.at("CURVED")),
       contradiction_(settings.at("CONTRADICTION")), noise_(settings.at("GRAM_NOISE")),
@@ -113,7 +110,6 @@ void Projector::look() {
         for (int k : free_) lines_[at++] = closure_.J[i * n + k];
     }
     pivot(m, free_.size(), lines_, order_, pivots_);
-    // LAPACK's dpstrf stops here.
     const double stop = m * std::numeric_limits<double>::epsilon() * 0.5 * pivots_[0];
     int count = 0;
     while (count < static_cast<int>(m) && pivots_[count] > stop) ++count;

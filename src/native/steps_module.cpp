@@ -1,13 +1,11 @@
 #include "steps_module.hpp"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <stdexcept>
 #include <string>
 #include <tuple>
 
@@ -20,21 +18,12 @@ namespace pinloop {
 
 namespace {
 
-template <class T, int dimensions>
-using Given = nb::ndarray<T, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu>;
-using Numbers = Given<const double, 1>;
-using Matrix = Given<const double, 2>;
-using Room = Given<double, 2>;
 using Pair = std::tuple<int, std::string, double>;
 // Rows and columns of the block that is kept, its share, and what is known of regular poses.
 using Known = std::tuple<std::vector<int>, std::vector<int>, double, int, double>;
 
 template <class Array> std::vector<double> copied(const Array &array) {
     return {array.data(), array.data() + array.size()};
-}
-
-void require(bool fits, const char *what) {
-    if (!fits) throw std::invalid_argument(what);
 }
 
 std::vector<char> marked(const Tables &tables, const std::vector<int> &columns) {

@@ -7,7 +7,7 @@
 namespace pinloop {
 
 StopDynamics::StopDynamics(std::shared_ptr<const Tables> tables)
-    : dynamics_(std::move(tables)), tau_(dynamics_.tables().nv) {}
+    : dynamics_(std::move(tables)), tau_(dynamics_.tables().nv), q_(tau_), v_(tau_) {}
 
 void StopDynamics::enter(const std::vector<int> &rows, double part, std::vector<int> pinned,
                          std::vector<double> armature, std::vector<double> torques, double start) {
@@ -44,6 +44,25 @@ bool StopDynamics::solve(double t, const double *q, const double *v, const doubl
     for (int k = 0; k < n; ++k) gear[k] -= of(rotor, k) * a[k];
     std::fill(holding, holding + n, 0.0);
     for (int k : pinned_) holding[k] = dynamics_.missing(k, a) + armature_[k] * a[k] - joint[k];
+    return true;
+}
+
+bool StopDynamics::follow(double t, double h, const double *q, int count, int m,
+                          const double *sums, double *basis, const double *given,
+                          double *solutions) {
+    const int n = tables().nv;
+    for (int e = 0; e < count; ++e, sums += 2 + 2 * m, given += n, solutions += 4 * n) {
+        for (int k = 0; k < n; ++k) {
+            double path = 0.0, rate = 0.0;
+            for (int i = 0; i < m; ++i) {
+                path += sums[2 + i] * basis[i * n + k], rate += sums[2 + m + i] * basis[i * n + k];
+            }
+            q_[k] = q[k] + path, v_[k] = rate / h;
+        }
+        if (!solve(t + h * sums[0], q_.data(), v_.data(), given, solutions)) return false;
+        double *row = basis + static_cast<int>(sums[1]) * n;
+        for (int k = 0; k < n; ++k) row[k] = h * h * solutions[k];
+    }
     return true;
 }
 

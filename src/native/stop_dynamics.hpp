@@ -32,12 +32,18 @@ class StopDynamics {
     // where `given` has accelerations of what is pinned. False if the rows do not hold it.
     bool solve(double t, const double *q, const double *v, const double *given, double *solution);
 
+    // The same at states along a step of size h, on which vectors are sums of m others, `basis`:
+    // rows of `sums` have the part of the step, the row of `basis` that gets h^2 a, weights of the
+    // path from q, and of h v. False if one of them could not be solved.
+    bool follow(double t, double h, const double *q, int count, int m, const double *sums,
+                double *basis, const double *given, double *solutions);
+
     const Tables &tables() const { return dynamics_.tables(); }
 
   private:
     Dynamics dynamics_;
     std::vector<int> pinned_;
-    std::vector<double> armature_, torques_, tau_;
+    std::vector<double> armature_, torques_, tau_, q_, v_;
     double start_ = 0.0;
 };
 

@@ -62,14 +62,24 @@ class StopDynamics:
         `stop_dynamics.hpp`.
         """
 
-    def solve(self, t: float, q: Array, v: Array, given: Array, solution: Array) -> bool:
-        """Write acceleration and torques to ``solution``, shape (4, nv); False if rows are bad.
-
-        In ``given`` are the accelerations of what is pinned.
-        """
+    def follow(
+        self,
+        t: float,
+        h: float,
+        q: Array,
+        sums: Array,
+        basis: Array,
+        given: Array,
+        solutions: Array,
+    ) -> bool:
+        """Solve at states along a step, see `integrate.sums`; False if rows are bad at one."""
 
     def solve_all(self, t: Array, q: Array, v: Array, given: Array, solutions: Array) -> int:
-        """The same at many states one after another; how many came before one with bad rows."""
+        """Write accelerations and torques to ``solutions``, shape (k, 4, nv), state after state.
+
+        In ``given`` are the accelerations of what is pinned. Returns how many came before one at
+        which the rows are bad.
+        """
 
 def group(
     tables: Tables, q: Array, psi: Array, v: Array

@@ -293,7 +293,8 @@ class Guards(Generic[E]):
             return []
         here, doubt = self._simple, 0.0 if step.follows is None else _DOUBT
         q0, h = step.q0, step.t1 - step.t0
-        powers, hull = self._polynomials(q0, h, step.quintic[:, self._columns])
+        p = step.quintic if step.follows else step.polynomial
+        powers, hull = self._polynomials(q0, h, p[:, self._columns])
         sizes[here] = np.abs(hull).max(axis=0)
         least = np.maximum(bands[here], 0.0)
         if doubt:

@@ -27,6 +27,7 @@ from .munthe_kaas import (
     StepControl,
 )
 from .recording import Segment
+from .sums import INSIDE, Follow, end_step, try_step
 
 State = tuple[Array, Array, Array]
 """Configuration, velocity, acceleration."""
@@ -105,6 +106,7 @@ class Flow:
         fine: whether dense output is to be as accurate as the method, see `Step`; that takes
             further evaluations, in any order.
         many: what takes many steps at once where it can, if there is anything.
+        follow: what evaluates many accelerations at once where it can, on a vector space.
     """
 
     acceleration: RightHandSide
@@ -115,6 +117,7 @@ class Flow:
     loss: Callable[[Step, Array, Array | None], object | None] | None = None
     fine: bool = False
     many: ManySteps | None = None
+    follow: Follow | None = None
 
 
 class StepMemory(NamedTuple):
@@ -467,6 +470,10 @@ class Stepper:
             f = partial(self._evaluated, flow.acceleration)
             return self._implicit.attempt(manifold, f, t, h, state, memory.iterated)
         self.evaluations += self._stages
+        if flow.follow is not None and self.method.step is None:
+            attempt = try_step(flow.follow, self._tableau, t, h, state)
+            if attempt is not None:
+                return attempt, memory.iterated
         attempt = self.method.attempt(manifold, flow.acceleration, t, h, state)
         return attempt, memory.iterated
 
@@ -478,15 +485,21 @@ class Stepper:
             # First order in the shift, which is as small as the error of the step.
             psi = psi + manifold.dexp_inv(state[0], psi, manifold.difference(attempt.q, q))
             a = a if attempt.start is not None else None
+        fine, inner = flow.fine and self._outruns and attempt.start is None, attempt.inner
+        if flow.follow is not None and attempt.start is None and (a is None or fine):
+            span = t, t_next - t
+            if ends := end_step(flow.follow, span, state, (psi, v), inside=fine):
+                a, inner = ends
+                self.evaluations += 1 + (INSIDE if fine else 0)
         if a is None:
             self.evaluations += 1
             a = flow.acceleration(t_next, q, v)
         follows = None
-        if flow.fine and self._outruns and attempt.start is None:
+        if fine and inner is None:
             follows = partial(self._evaluated, flow.acceleration)
         q0, v0, a0 = state
         a0 = a0 if attempt.start is None else attempt.start
-        return Step(manifold, t, t_next, q0, v0, a0, psi, q, v, a, follows, attempt.inner)
+        return Step(manifold, t, t_next, q0, v0, a0, psi, q, v, a, follows, inner)
 
     def _evaluated(self, f: RightHandSide, t: float, q: Array, v: Array) -> Array:
         self.evaluations += 1

@@ -126,6 +126,35 @@ def test_many_states_are_solved_as_one_by_one() -> None:
         q[3] = np.nan
 
 
+@pytest.mark.parametrize("seed", [1, 3, 6])
+def test_states_along_a_step_are_solved_as_one_by_one(seed: int) -> None:
+    wild, rng = wild_stop(seed), np.random.default_rng(seed)
+    history = stopped(wild.robot, wild.q, wild.v, brakes=wild.by, category=wild.category).history
+    equations, run, h, solved = history.equations(), history.run, 0.01, 0
+    for k in range(0, len(run.t), 3):
+        history.enter(equations, k)
+        equations.forget()
+        t, q = float(run.t[k]), run.q[k]
+        basis, sums = rng.normal(size=(4, len(q))), rng.normal(size=(3, 10))
+        sums[:, 6:] *= h
+        sums[:, 0], sums[:, 1] = (0.0, 0.5, 1.0), (2, 3, 2)
+        before = basis.copy()
+        accelerations = equations.solve_along(t, h, q, sums, basis)
+        assert equations.has_sums and accelerations is not None
+        solved += 1
+        for a, (part, place, *weights) in zip(accelerations, sums.tolist(), strict=True):
+            path, rate = (np.array(weights).reshape(2, 4) @ before).tolist()
+            other = equations.solve(t + part * h, q + path, np.array(rate) / h)
+            before[int(place)] = h**2 * other.a
+            at_once = equations.solution(a)
+            assert at_once is not None and at_once.a is not other.a
+            for mine, single in zip(at_once, other, strict=True):
+                close(mine, single, SAME, max(FALL, float(np.abs(single).max())))
+        close(basis, before, SAME, max(1.0, float(np.abs(before).max())))
+        assert equations.solution(a.copy()) is None
+    assert solved > 3
+
+
 @pytest.mark.parametrize("seed", [1, 3, 5, 8])
 def test_whole_stops_are_the_same(seed: int) -> None:
     """But for rounding, which may shift instants."""
@@ -168,8 +197,20 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
                                     (none, none, none[1:])]  # fmt: skip
     for state in wrong:
         with pytest.raises(ValueError, match="another robot"):
-            dynamics.solve(0.0, *state, solution)
-        with pytest.raises(ValueError, match="another robot"):
             dynamics.solve_all(np.zeros(1), *(x[None] for x in state), solution[None])
     with pytest.raises(ValueError, match="another robot"):
-        dynamics.solve(0.0, none, none, none, solution[1:])
+        dynamics.solve_all(np.zeros(1), none[None], none[None], none[None], solution[None, 1:])
+    basis, sums, many = np.zeros((3, n)), np.zeros((2, 8)), np.zeros((2, 4, n))
+    far = sums.copy()
+    far[1, 1] = 3.0
+    for arrays in (
+        (none[1:], sums, basis, many[:, 0], many),
+        (none, sums[:, 1:].copy(), basis, many[:, 0], many),
+        (none, far, basis, many[:, 0], many),
+        (none, -far, basis, many[:, 0], many),
+        (none, sums, basis[:, 1:], many[:, 0], many),
+        (none, sums, basis, many[1:, 0], many),
+        (none, sums, basis, many[:, 0], many[1:]),
+    ):
+        with pytest.raises(ValueError, match="another robot"):
+            dynamics.follow(0.0, 0.1, *map(np.ascontiguousarray, arrays))

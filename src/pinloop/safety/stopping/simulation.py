@@ -142,6 +142,7 @@ class StopSimulation:
             None if projector is None else self._on_branch,
             self._loss,
             fine=True,
+            follow=self.equations.solve_along if self.equations.has_sums else None,
         )
         self._guards: dict[Phase, Guards[PhaseEvent]] = {}
         self.recording = EveryStep(robot.nq, robot.nv)
@@ -329,7 +330,7 @@ class StopSimulation:
             passage = self.equations.passage_of(t, q, along)
             self.equations.follow(passage)
         accelerated = partial(self.equations.acceleration_in, passage)
-        return replace(self._flow, acceleration=accelerated, branch=None, loss=None)
+        return replace(self._flow, acceleration=accelerated, branch=None, loss=None, follow=None)
 
     def _look_for_branch(self, t: float, q: Array, v: Array) -> None:
         """Decide on the branch that is followed, or that a state beside a singular pose is on."""

@@ -59,6 +59,7 @@ class StopEquations:
     Attributes:
         weight: size of the weight of all bodies in the metric of the inverse of the mass matrix.
         tables: what follows from the phase that was entered last.
+        has_sums: whether there is `solve_along`.
         passage: the branch that is followed near a singular pose; None elsewhere.
         system: `EquationsOfMotion.system`, or that of the passage.
     """
@@ -72,7 +73,10 @@ class StopEquations:
         self._without_branch: set[tuple[float, bytes, bytes]] = set()
         self.follow(None)
         self.evaluations = 0
-        self._seen: list[tuple[float, Array, Solved]] = []
+        # Times, velocities, solutions, and their accelerations one by one.
+        self._seen: list[tuple[Array, Array, Array, Sequence[Array]]] = []
+        flat = bool(train.single.all()) and equations.robot.nq == equations.robot.nv
+        self.has_sums = self._kernel is not None and flat
         self._no_force = np.zeros(equations.robot.nv)
         self._has_losses = train.has_losses
         self.weight = weight_of(equations.robot.model)
@@ -142,12 +146,36 @@ class StopEquations:
 
     def _accelerated(self, t: float, q: Array, v: Array) -> Array:
         solved = self.solve(t, q, v)
-        self._seen.append((t, v, solved))
+        self._seen.append((np.array([t]), v[None], np.array(solved)[None], (solved.a,)))
         return solved.a
+
+    def solve_along(
+        self, t: float, h: float, q: Array, sums: Array, basis: Array
+    ) -> Sequence[Array] | None:
+        """Solve along a step, see `Follow`; all solutions are kept in mind like others."""
+        if self._in_kernel is None:
+            return None
+        if self.passage is not None:
+            self.follow(None)
+        times, (m, n) = t + h * sums[:, 0], basis.shape
+        given = np.zeros((len(times), n))
+        if self.tables.follows:
+            given = np.array([*map(self.tables.given, times.tolist())])
+        solutions = np.empty((len(times), 4, n))
+        if not self._in_kernel.follow(t, h, q, sums, basis, given, solutions):
+            return None
+        self.evaluations += len(times)
+        accelerations = [*solutions[:, 0]]
+        self._seen.append((times, sums[:, 2 + m :] @ basis / h, solutions, accelerations))
+        return accelerations
 
     def solution(self, a: Array) -> Solved | None:
         """What was solved for an acceleration since `forget`."""
-        return next((solved for *_, solved in reversed(self._seen) if solved.a is a), None)
+        for *_, solutions, accelerations in reversed(self._seen):
+            for solution, other in zip(solutions, accelerations, strict=True):
+                if other is a:
+                    return Solved(*solution)
+        return None
 
     def forget(self) -> None:
         """Let `bound_violation` look at what comes from now on: steps look at their own stages."""
@@ -157,11 +185,8 @@ class StopEquations:
         """How far the phase was beyond its end at all accelerations since `forget` [N m]."""
         if not self._seen or not self.tables.slack.size:
             return -np.inf
-        t, v, solved = zip(*self._seen, strict=True)
-        output, torque = (np.array([x[k] for x in solved]) for k in (2, 3))
-        # Bounds that are linear in time do not ask for speeds.
-        speeds = v[0] if self.tables.linear else np.array(v)
-        every = self.tables.violations(np.array(t)[:, None], speeds, torque, output)
+        t, v, solved = (np.concatenate(parts) for parts in (*zip(*self._seen, strict=True),)[:3])
+        every = self.tables.violations(t[:, None], v, solved[:, 3], solved[:, 2])
         top = every.max(axis=0)
         bounded = np.isfinite(top)
         top = top[bounded]
@@ -173,9 +198,9 @@ class StopEquations:
         self.evaluations += 1
         at, given = self.tables, self.tables.given(t)
         if self._in_kernel is not None and self.passage is None:
-            solution = np.empty((4, len(v)))
-            if self._in_kernel.solve(t, q, v, given, solution):
-                return Solved(*solution)
+            solutions = np.empty((1, 4, len(v)))
+            if self._in_kernel.solve_all(np.array([t]), q[None], v[None], given[None], solutions):
+                return Solved(*solutions[0])
         M, f, J, gamma, cap = self.system(t, q, v)
         joint_side, before = at.slide.torques(t, v)
         a = given.copy()
