@@ -355,7 +355,8 @@ class Stepper:
     ) -> tuple[StepMemory, float]:
         """The memory after a look whether steps should be of the other kind, and their size."""
         if not self._takes_implicit(memory):
-            crawls = end - t > CRAWLS * h
+            # Also from one event to the next, of which each may be near.
+            crawls = end - t > CRAWLS * h or memory.taken > max(_SOON)
             return self._looked(flow, memory, t, 2.0 * h, state) if crawls else memory, h
         if self._tableau.implicit:
             return memory, h
