@@ -11,17 +11,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from ...boundary.arguments import public, require_kind
 from ...boundary.marks import Array
 from ...dynamics import EquationsOfMotion
 from ...errors import BadValue, PinloopError, PinloopWarning, StopFailed
-from ...integrate import FINE, MuntheKaas, Step, StepFailed
+from ...integrate import FINE, MuntheKaas, NoBranch, Step, StepFailed
 from ...model.mechanism import Mechanism, blamed_links, blaming_links, require_robot
 from ...simulation.initial_state import consistent_start
 from ...simulation.limits import ends_seen_from, require_within
@@ -294,6 +293,12 @@ _LONGEST = 64.0
 """How many times longer than asked is tried."""
 _STEPS = 16
 """Steps in which the path is looked at, at the least."""
+_MUCH = 0.9
+"""A place of the path where drives have enough torque at less than this share of a rate says enough
+about that rate."""
+_SECANTS = 3
+"""Steps to the rate with which the drives have enough torque at one place; but for viscous friction
+the first one would do."""
 
 
 def hold_on_path(
@@ -345,34 +350,47 @@ class _Path:
     v: Array
 
     def slowed(self) -> tuple[Plan, list[tuple[float, str]]]:
-        """The plan with the shortest duration whose torques the drives have."""
-        plan = self.plan
-        if self._lacking_torque(plan.duration, whole=False) <= 0.0:
-            return plan, []
-        command, long, lacking = plan.brake_times.command, plan.duration, np.inf
-        while lacking > 0.0:
-            if long >= plan.longest:
-                raise BadValue(
-                    f"the recorded motion ends too early: even with the deceleration on the path "
-                    f"reduced to {100.0 * plan.duration / long:.3g} %, which is as long as it is "
-                    "known for, the drives lack torque; let the signal come earlier, record "
-                    "longer, or take stronger drives"
-                )
-            short, long = long, min(2.0 * long, plan.longest)
-            if long > _LONGEST * plan.duration:
-                return plan, [(command, "the drives cannot hold the path, however slowly")]
-            lacking = self._lacking_torque(long, whole=False)
+        """The plan with the shortest duration whose torques the drives have.
 
-        def lacks(rate: float) -> float:
-            return lacking if rate == 1.0 / long else self._lacking_torque(1.0 / rate)
-
-        # On a path torques are linear in the rate of slowing down, but for viscous friction.
-        ends = 1.0 / long, 1.0 / short
-        rate = float(scipy.optimize.brentq(lacks, *ends, rtol=PATH_DURATION))
-        enough = min((1.0 + 10 * PATH_DURATION) / rate, plan.longest)
-        part = 100.0 * plan.duration / enough
+        Where a drive lacks torque on the path it is known at which rate it has enough just there,
+        for torques at one place depend on the rate alone. The slowest of these is the answer.
+        """
+        plan, command = self.plan, self.plan.brake_times.command
+        asked = rate = 1.0 / plan.duration
+        slowest = max(asked / _LONGEST, 1.0 / plan.longest)
+        enough, little = 0.0, np.inf
+        while enough == 0.0 or little - enough > 20 * PATH_DURATION * little:
+            lack = self._lack(rate)
+            if lack.torque <= 0.0:
+                enough = rate
+                if rate == asked:
+                    return plan, []
+                if lack.rate <= (1.0 + 10 * PATH_DURATION) * rate:
+                    break
+            else:
+                little = rate
+                if rate == slowest:
+                    return self._too_slow()
+            rate = (1.0 - 5 * PATH_DURATION) * lack.rate
+            if not enough < rate < little:
+                rate = 0.5 * (enough + little)
+            rate = max(rate, slowest)
+        part = 100.0 * enough / asked
         text = f"deceleration on the path reduced to {part:.3g} % by the torque of the drives"
-        return plan.on_path(enough), [(command, text)]
+        return plan.on_path(1.0 / enough), [(command, text)]
+
+    def _too_slow(self) -> tuple[Plan, list[tuple[float, str]]]:
+        """What is to be done where no duration is long enough."""
+        plan = self.plan
+        if plan.longest > _LONGEST * plan.duration:
+            text = "the drives cannot hold the path, however slowly"
+            return plan, [(plan.brake_times.command, text)]
+        raise BadValue(
+            f"the recorded motion ends too early: even with the deceleration on the path "
+            f"reduced to {100.0 * plan.duration / plan.longest:.3g} %, which is as long as it is "
+            "known for, the drives lack torque; let the signal come earlier, record longer, or "
+            "take stronger drives"
+        )
 
     @cached_property
     def _begun(self) -> tuple[Array, Array]:
@@ -391,37 +409,99 @@ class _Path:
         rest = self.method, Standstill()
         return StopSimulation(self.equations, self.train, plan, *rest, trial=trial)
 
-    def _lacking_torque(self, duration: float, whole: bool = True) -> float:
-        """By how much the torques on the path pass those of the drives; negative if they do not.
+    def _lack(self, rate: float) -> _Lack:
+        """Where torques on the path pass those of the drives by most, or are nearest to them.
 
-        ``duration``: how long it takes [s]. ``whole``: look at all of it; else only until the
-        drives lack torque.
+        Looked at until they pass them by much. ``rate``: one over how long it takes [1/s].
         """
-        plan, worst = self.plan.on_path(duration), -np.inf
+        plan, worst = self.plan.on_path(min(1.0 / rate, self.plan.longest)), _Lack(-np.inf, np.nan)
         command = plan.brake_times.command
 
         def look(step: Step) -> bool:
             nonlocal worst
-            worst = max(worst, _lacking_in_step(simulation, step))
-            return worst > 0.0 and not whole
+            place = _lacking_in_step(simulation, step)
+            if place is not None and place[0] > worst.torque:
+                worst = _Lack(place[0], self._enough(simulation, rate, step, place))
+            return worst.torque > 0.0 and not worst.rate > _MUCH * rate
 
-        simulation = self._simulation(plan, Trial(duration / _STEPS, look))
-        simulation.go(*self._begun, command + duration, start=command)
-        return float(worst)
+        simulation = self._simulation(plan, Trial(plan.duration / _STEPS, look))
+        simulation.go(*self._begun, command + plan.duration, start=command)
+        return worst
+
+    def _enough(
+        self, simulation: StopSimulation, rate: float, step: Step, place: tuple[float, float, int]
+    ) -> float:
+        """Rate at which drives would have just the torque that they need at a place of the path.
+
+        ``place``: what they lack there at another rate, when that is, and which bound it is.
+        """
+        lacking, t, bound = place
+        equations, phase, plan = simulation.equations, simulation.phase, self.plan
+        command = plan.brake_times.command
+        past, (q, v) = t - command, step(t)
+        along, pace, least = past - 0.5 * rate * past**2, 1.0 - rate * past, 1.0 / plan.longest
+        speeds = v / pace if t < step.t1 else -step.a1 / rate  # without the slowing down
+
+        def lack(other: float) -> float:
+            """At the same place, where all go on with the share of their speeds that is left."""
+            left = np.sqrt(1.0 - 2.0 * other * along)
+            when = command + (1.0 - left) / other
+            piece = plan.on_path(1.0 / other).reference.at(when)
+            equations.enter(replace(phase, piece=piece))
+            return float(_beyond(simulation, when, q, left * speeds)[bound])
+
+        known = rate, lacking
+        other = max(0.5 * rate, least) if lacking > 0.0 else 1.05 * rate
+        try:
+            for _ in range(_SECANTS):
+                if other == rate or not (other > 0.0 and 2.0 * other * along < 1.0):
+                    return np.nan
+                if other < least:
+                    break
+                value = lack(other)
+                slope = (value - known[1]) / (other - known[0])
+                known, other = (other, value), other - value / slope if slope else np.nan
+                if other == known[0]:
+                    break
+        except NoBranch:
+            return np.nan
+        finally:
+            equations.enter(phase)
+        return other
 
 
-def _lacking_in_step(simulation: StopSimulation, step: Step) -> float:
-    """By how much torques in a step pass those of the drives, see `_Path._lacking_torque`."""
-    phase = simulation.phase
-    if not phase.follow.any():
-        return -np.inf
+class _Lack(NamedTuple):
+    """How much torque drives lack on a path, negative if they do not, and where they had enough.
+
+    Args:
+        torque: the most that they lack [N m, N].
+        rate: at which they would lack nothing just there [1/s]; NaN if that is not known.
+    """
+
+    torque: float
+    rate: float
+
+
+def _beyond(simulation: StopSimulation, t: float, q: Array, v: Array) -> Array:
+    """By how much torques pass the lower and the upper bounds of drives, shape (2 nv,)."""
+    phase = simulation.equations.phase
     limited = replace(phase, sliding=replace(phase.sliding, limited=True))
-    beyond = []
-    for t in (step.t0 + (step.t1 - step.t0) * FINE.points).tolist():
-        q, v = step(t)
-        torque = simulation.equations.solve(t, q, v).holding_torque
-        low, high = pinned_bounds(simulation.train, limited, t, v)
-        beyond.append(np.concatenate([low - torque, torque - high])[np.tile(phase.follow, 2)])
-    values = np.array(beyond)
-    values = values[:, np.isfinite(values).all(axis=0)]
-    return float(FINE.highest(values)[1].max(initial=-np.inf))
+    torque = simulation.equations.solve(t, q, v).holding_torque
+    low, high = pinned_bounds(simulation.train, limited, t, v)
+    beyond = np.concatenate([low - torque, torque - high])
+    return np.where(np.tile(phase.follow, 2), beyond, -np.inf)
+
+
+def _lacking_in_step(simulation: StopSimulation, step: Step) -> tuple[float, float, int] | None:
+    """By how much torques in a step pass those of the drives, when, and which bound of `_beyond`.
+
+    None if nothing follows its drive, or no drive has a bound.
+    """
+    times = step.t0 + (step.t1 - step.t0) * FINE.points
+    values = np.array([_beyond(simulation, t, *step(t)) for t in times.tolist()])
+    bounded = np.flatnonzero(np.isfinite(values).all(axis=0))
+    if not bounded.size:
+        return None
+    parts, highest = FINE.highest(values[:, bounded])
+    k = int(np.argmax(highest))
+    return float(highest[k]), float(step.t0 + parts[k] * (step.t1 - step.t0)), int(bounded[k])
