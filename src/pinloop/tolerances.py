@@ -38,6 +38,14 @@ SLOPE_STEP = 2e-3
 """rad, m: the same for derivatives by differences of fourth order"""
 SLOPE_TIME = 1e-4
 """s: the same for derivatives by time"""
+INPUT_STEP = 1e-5
+"""1: part of a number of brakes, drives or plan, by which laws linear in it are differentiated"""
+FOLLOWED_JOINTS = 1e-6
+"""1: how far motions at unit speed may be from what loops allow, and still follow from others"""
+ONE_CAUSE = 1e-6
+"""1: part by which shifts of an instant, or accelerations there, differ and are the same"""
+SENSITIVE_INTEGRAL = 1e-8
+"""1: part of an integral over a stop that may be missing where it is differentiated"""
 FORWARD_STEP = 1e-7
 """rad, lengths: width of one-sided differences"""
 SPEED_STEP = 3e-11

@@ -39,7 +39,7 @@ from .stepping import (
     StepMemory,
     Stepper,
 )
-from .tableaux import METHODS, Tableau, get_tableau
+from .tableaux import METHODS, Tableau, collocation, get_tableau
 from .tangents import (
     AccelerationSlopes,
     Carry,
@@ -106,6 +106,7 @@ __all__ = [
     "Stepper",
     "Tableau",
     "TangentGroup",
+    "collocation",
     "difference_slopes",
     "follow_step",
     "get_tableau",

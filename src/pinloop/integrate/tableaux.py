@@ -180,18 +180,26 @@ def _dop853() -> Tableau:
 _KNOWN = {tableau.name: tableau for tableau in (_EULER, _HEUN, _RK4, _BS32, _DOPRI5)}
 
 
+def collocation(c: Array, ends: Array) -> Array:
+    """Weights of values at ``c`` for integrals from 0 to several ends, shape (ends, s).
+
+    Exact for all powers below s: ``A V = C``, ``V_ij = c_i^(j-1)``, ``C_ij = ends_i^j / j``.
+    """
+    orders = np.arange(1, len(c) + 1)
+    powers, integrals = c[:, None] ** (orders - 1), ends[:, None] ** orders / orders
+    return np.asarray(np.linalg.solve(powers.T, integrals.T).T, dtype=np.float64)
+
+
 def _radau(stages: int) -> Tableau:
     """Radau IIA: collocation in the zeros of ``P_(s-1) - P_s``, of which the end is one.
 
-    ``A V = C`` makes it exact for all powers below s, ``V_ij = c_i^(j-1)``, ``C_ij = c_i^j / j``.
     The embedded method has the slope at the start as a further stage, with 1 over the real
     eigenvalue of ``A^-1`` as its weight, and is of order s.
     """
     zeros = np.polynomial.legendre.legroots([0.0] * (stages - 1) + [1.0, -1.0])
     c: Array = np.append(0.5 + 0.5 * np.sort(zeros)[:-1], 1.0)
-    orders = np.arange(1, stages + 1)
-    powers = c[:, None] ** (orders - 1)
-    a = np.asarray(np.linalg.solve(powers.T, (c[:, None] ** orders / orders).T).T, dtype=np.float64)
+    powers = c[:, None] ** np.arange(stages)
+    a = collocation(c, c)
     rates = np.linalg.eigvals(a)
     at_start = float(rates[np.argmin(np.abs(rates.imag))].real)
     missed = np.asarray(-at_start * np.linalg.solve(powers.T, np.eye(stages)[0]), dtype=np.float64)

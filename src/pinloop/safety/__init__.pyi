@@ -14,6 +14,7 @@ from .stopping.plan import Category0, Category1, Category2, Trigger
 from .stopping.prepared_robot import Payload
 from .stopping.recorded import JointTrajectory
 from .stopping.result import StopResult
+from .stopping.sensitivity import StopSensitivity
 from .stopping.simulation import Standstill
 from .stopping.stop import single_faults, stop, worst_fault
 from .stopping.travel import JointStop, PointStop
@@ -49,6 +50,7 @@ __all__ = [
     "Space",
     "Standstill",
     "StopResult",
+    "StopSensitivity",
     "StoppingTable",
     "Study",
     "SweptVolume",

@@ -55,7 +55,7 @@ class Loads:
     drive: Array
 
 
-_SINKS = ("brake", "dry friction", "viscous friction", "short circuit", "gear losses")
+SINKS = ("brake", "dry friction", "viscous friction", "short circuit", "gear losses")
 
 
 def measure_loads(
@@ -72,7 +72,7 @@ def measure_loads(
     peaks = follower.peaks_of_states()
     small = small_energy(history.robot)
     floor = np.repeat([history.tiny, small, small], nv)
-    work, whole = np.zeros((len(_SINKS) + 1) * nv), 0.0
+    work, whole = np.zeros((len(SINKS) + 1) * nv), 0.0
     for halving in range(_HALVINGS + 1):
         if not pieces.rows.size:
             break
@@ -94,8 +94,8 @@ def measure_loads(
         work += (times * (FINE.weights @ powers))[done].sum(axis=0)
         pieces = pieces.without(done).halves()
     speed, torque, gear = peaks.reshape(3, nv)
-    *heat, drive = work.reshape(len(_SINKS) + 1, nv)
-    return Loads(speed, torque, gear, dict(zip(_SINKS, heat, strict=True)), drive)
+    *heat, drive = work.reshape(len(SINKS) + 1, nv)
+    return Loads(speed, torque, gear, dict(zip(SINKS, heat, strict=True)), drive)
 
 
 def small_energy(robot: Mechanism) -> float:
@@ -156,21 +156,8 @@ class _Follower:
         solved = Solved(*np.moveaxis(solutions, -2, 0))
         sliding, follow, t = self._sliding.at(rows), self._follow[rows, None], t[..., None]
         torque, gear = _torques(train, solved, follow)
-        gear_output = solved.gear_output + np.where(follow, solved.holding_torque, 0.0)
-        before = train.before_gear(gear_output, sliding.direction)
-        shorted, dragged = train.shorted(v, sliding), train.dragged(sliding)
-        drive = np.where(follow, train.driven(t, sliding, before, solved.a) - shorted, dragged)
-        brake = sliding.engaged(t) * (train.motor_brake[0] + train.joint_brake[0])
-        taken = [
-            sliding.direction * brake,
-            sliding.direction * train.friction(v),
-            -train.viscous(v),
-            -shorted,
-            before - gear_output,
-            drive,
-        ]
-        powers = np.concatenate([power * v for power in taken], axis=-1)
-        return np.concatenate([v, torque, gear], axis=-1), powers
+        powers = sink_torques(train, sliding, follow, t, v, solved) * v
+        return np.concatenate([v, torque, gear], axis=-1), np.concatenate([*powers], axis=-1)
 
     def _solve(self, rows: NDArray[np.intp], parts: Array, t: Array, q: Array, v: Array) -> Array:
         """Solutions of the equations at states inside steps, shape (k, g, 4, nv)."""
@@ -186,6 +173,68 @@ class _Follower:
             self._history.enter(self._equations, first, inside=True)
             solutions[at] = self._equations.solve_all(t[at], q[at], v[at])
         return solutions
+
+
+def sink_torques(
+    train: Drivetrain,
+    sliding: Sliding,
+    follow: NDArray[np.bool_],
+    t: float | Array,
+    v: Array,
+    solved: Solved,
+) -> Array:
+    """Torques against the motion by sink, those of the drives last, shape (6, ..., nv).
+
+    Args:
+        train: brakes, gears, friction, drives.
+        sliding: what slides, in which direction.
+        follow: mask of the coordinates that follow their drives.
+        t: time [s].
+        v: velocity, shape (..., nv).
+        solved: solutions of the equations there.
+    """
+    gear_output = solved.gear_output + np.where(follow, solved.holding_torque, 0.0)
+    before = train.before_gear(gear_output, sliding.direction)
+    shorted, dragged = train.shorted(v, sliding), train.dragged(sliding)
+    drive = np.where(follow, train.driven(t, sliding, before, solved.a) - shorted, dragged)
+    brake = sliding.engaged(t) * (train.motor_brake[0] + train.joint_brake[0])
+    torques = [
+        sliding.direction * brake,
+        sliding.direction * train.friction(v),
+        -train.viscous(v),
+        -shorted,
+        before - gear_output,
+        drive,
+    ]
+    return np.array([np.broadcast_to(torque, v.shape) for torque in torques])
+
+
+def sink_torque_changes(
+    train: Drivetrain,
+    sliding: Sliding,
+    follow: NDArray[np.bool_],
+    v: Array,
+    solved: Solved,
+    changes: tuple[Array, Solved],
+) -> Array:
+    """Changes of `sink_torques` with those of the velocity and of the solution, (6, k, nv).
+
+    ``changes``: of the velocity, shape (k, nv), and of what is solved, likewise.
+    """
+    dv, by = changes
+    through = np.where(follow, solved.holding_torque, 0.0) + solved.gear_output
+    output = by.gear_output + np.where(follow, by.holding_torque, 0.0)
+    before = output / train.gain(np.sign(through), sliding.direction)
+    shorted = -train.shorted(dv, sliding)
+    torques = [
+        np.zeros_like(dv),
+        sliding.direction * train.friction_slope(v) * dv,
+        -train.viscous(dv),
+        shorted,
+        before - output,
+        np.where(follow, before + train.lossy * by.a + shorted, 0.0),
+    ]
+    return np.array([np.broadcast_to(torque, dv.shape) for torque in torques])
 
 
 def _torques(train: Drivetrain, solved: Solved, follow: NDArray[np.bool_]) -> tuple[Array, Array]:

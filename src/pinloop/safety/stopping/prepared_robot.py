@@ -105,6 +105,34 @@ class SlidingTorques:
             joint -= self.extra * np.exp(-((v / self.shape) ** 2))
         return joint, motor
 
+    def slopes(self, v: Array) -> tuple[Array, Array]:
+        """Derivatives of both by the speed, and by time, shape (2, nv) each."""
+        by_speed = -self.viscous
+        if self.extra is not None:
+            part = v / self.shape
+            by_speed[0] += 2.0 * self.extra / self.shape * part * np.exp(-(part**2))
+        return by_speed, np.zeros_like(by_speed) if self.rate is None else self.rate
+
+    def changes(self, t: float, v: Array, by: SlidingTorques) -> Array:
+        """Changes of both with those of all they are made of, at a time and a speed.
+
+        Args:
+            t: time [s].
+            v: speeds, shape (nv,).
+            by: changes of the fields, k of each: of shape (2, k, nv) or (k, nv).
+
+        Returns:
+            Shape (2, k, nv).
+        """
+        changes = by.rest - by.viscous * v
+        if by.rate is not None:
+            changes += by.rate * (t - self.start)
+        if self.extra is not None and by.extra is not None:
+            part = v / self.shape
+            wider = 2.0 * self.extra / self.shape * part**2 * by.shape
+            changes[0] -= (by.extra + wider) * np.exp(-(part**2))
+        return np.asarray(changes)
+
 
 class Drivetrain:
     """Brakes, gears, friction and drives of a robot.
@@ -185,6 +213,13 @@ class Drivetrain:
         if not self._stribeck:
             return self._coulomb
         return np.asarray(self._coulomb + self._extra * np.exp(-((v / self._shape) ** 2)))
+
+    def friction_slope(self, v: Array) -> Array:
+        """Derivative of the size of the dry friction by the speed [N m s/rad]."""
+        if not self._stribeck:
+            return np.zeros_like(v)
+        part = v / self._shape
+        return np.asarray(-2.0 * self._extra / self._shape * part * np.exp(-(part**2)))
 
     def viscous(self, v: Array) -> Array:
         """Viscous torque at the joint [N m]."""

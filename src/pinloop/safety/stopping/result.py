@@ -32,6 +32,7 @@ from .history import StopHistory
 from .loads import Ledger, Loads
 from .plan import Category
 from .prepared_robot import tool_of
+from .sensitivity import StopSensitivity
 from .stick_slip import Holding
 from .travel import (
     JointStop,
@@ -188,6 +189,31 @@ class StopResult:
         """
         name = self.tool if frame is None else frame
         return point_stop(self.run, name, self.reaction_time, every)
+
+    def sensitivity(
+        self, of: Iterable[str] | None = None, to: Iterable[str] | None = None
+    ) -> StopSensitivity:
+        """What the stop depends on: derivatives of what came out by what went in.
+
+        Through all that comes to rest, breaks away, engages; for the sequence of events that the
+        stop had. All inputs in one go, for about the time of a few stops.
+
+        Args:
+            of: what is differentiated: "stopping_time"; "time:JOINT", "angle:JOINT" and
+                "heat:JOINT"; "path" and "displacement" of the tool, "path:FRAME"; "energy:SINK"
+                for a sink of the ledger or "drives". Times, angles and the path by default.
+            to: what by: "speed:JOINT", "pose:JOINT", "payload", times of the chain ("sensor"),
+                and parameters of the brakes file ("delay:JOINT"); "brake_torque:JOINT" for both
+                torques, by a part of them. Without a joint ("delay", "speed") all joints together,
+                by the same part. All that are not zero by default.
+
+        Raises:
+            BadValue: the stop does not end at rest and held, or passes a singular pose.
+        """
+        sensitivity: StopSensitivity = forward(
+            "safety.stopping.differentiation", "differentiate_stop", self, of, to
+        )
+        return sensitivity
 
     def swept_volume(
         self,

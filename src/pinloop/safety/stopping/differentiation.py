@@ -1,0 +1,282 @@
+"""What a stop depends on: derivatives of its times, angles, paths and energies by its inputs.
+
+They belong to the sequence of events of the stop: who comes to rest, comes loose, is caught, in
+this order. A stop with another sequence has others, and where one becomes the other there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+import pinocchio as pin
+
+from ...boundary.marks import Array
+from ...errors import BadValue, UnknownName
+from ...model.mechanism import Mechanism
+from ...model.workspace import create_data
+from ...tables.number_format import units_of
+from .history import StopHistory
+from .inputs import InputChanges, StopInput, stop_inputs
+from .loads import SINKS
+from .phase_slopes import PhaseSlopes, SolvedSlopes
+from .result import StopResult
+from .sensitivity import StopSensitivity
+from .travel import stand_since
+from .variations import Happening, StopVariation
+
+_NEAR = 0.01
+"""Part by which an input may change with the sequence of events staying as it is."""
+_DRIVES = "drives"
+
+
+def differentiate_stop(
+    stop: StopResult, of: Iterable[str] | None = None, to: Iterable[str] | None = None
+) -> StopSensitivity:
+    """Differentiate a stop; see `StopResult.sensitivity`."""
+    if stop.outcome != "stopped":
+        raise BadValue(
+            f"the stop ends as '{stop.outcome}': only stops that end at rest and held have "
+            "sensitivities"
+        )
+    history = stop.history
+    outputs = _outputs(stop, of)
+    inputs = stop_inputs(history, to)
+    equations = history.equations()
+    integrands = list(dict.fromkeys(x.integrand for x in outputs if x.integrand is not None))
+    starts = dict(zip(integrands, np.cumsum([0, *(x.size for x in integrands)]), strict=False))
+    changes = InputChanges(history, equations, inputs)
+    variation = StopVariation(history, equations, changes, integrands)
+    rows = []
+    for output in outputs:
+        if output.integrand is None:
+            rows.append(output.change(variation))
+        else:
+            start = int(starts[output.integrand])
+            rows.append(output.weights @ variation.integrals[start : start + output.integrand.size])
+    return StopSensitivity(
+        tuple(output.name for output in outputs),
+        tuple(output.unit for output in outputs),
+        np.array([output.value for output in outputs]),
+        tuple(each.name for each in inputs),
+        tuple(each.unit for each in inputs),
+        np.array([each.value for each in inputs]),
+        np.array(rows).reshape(len(outputs), len(inputs)),
+        tuple(_warnings(variation, inputs, changes)),
+        stop.robot.name,
+    )
+
+
+# -- outputs --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Output:
+    """Something that came out of a stop."""
+
+    name: str
+    unit: str
+    value: float
+    stop: StopResult
+    integrand: ToolSpeed | SinkPowers | None = None
+    weights: Array = field(default_factory=lambda: np.ones(1))
+
+    def change(self, variation: StopVariation) -> Array:
+        """Its derivatives, shape (k,)."""
+        history, kind = self.stop.history, self.name.partition(":")[0]
+        if kind == "stopping_time":
+            since = stand_since(history)
+            column = int(np.nanargmax(np.where(history.train.single, since, np.nan)))
+            return _time_change(history, variation, column)
+        joint = self.name.partition(":")[2]
+        if kind == "displacement":
+            return self._displacement(joint or self.stop.tool, variation)
+        column = history.train.columns[joint]
+        if kind == "time":
+            return _time_change(history, variation, column)
+        return np.asarray(variation.changes[column] - variation.inputs.initial[column])
+
+    def _displacement(self, frame: str, variation: StopVariation) -> Array:
+        """Change of the straight distance."""
+        run, n = self.stop.run, self.stop.robot.nv
+        places, moves = zip(
+            *(_placed(self.stop.robot, frame, run.q[k]) for k in (0, -1)), strict=True
+        )
+        way = places[1] - places[0]
+        change = moves[1] @ variation.changes[:n] - moves[0] @ variation.inputs.initial[:n]
+        length = float(np.linalg.norm(way))
+        return np.asarray(way @ change / length) if length else np.zeros(change.shape[1])
+
+
+def _placed(robot: Mechanism, frame: str, q: Array) -> tuple[Array, Array]:
+    """Place of a frame in the world, and its Jacobian, shape (3, nv)."""
+    model, data = robot.model, create_data(robot.model)
+    index = robot.frame_id(frame)
+    pin.computeJointJacobians(model, data, q)
+    place = np.array(pin.updateFramePlacement(model, data, index).translation)
+    return place, np.array(pin.getFrameJacobian(model, data, index, pin.LOCAL_WORLD_ALIGNED))[:3]
+
+
+def _time_change(history: StopHistory, variation: StopVariation, column: int) -> Array:
+    """By how much later a coordinate comes to rest for good."""
+    since, count = float(stand_since(history)[column]), variation.changes.shape[1]
+    if since == history.run.t[0]:
+        return np.zeros(count)
+    for happening in variation.happenings:
+        if happening.t == since:
+            return happening.change_of(column)
+    variation.notes.append(
+        f"{history.train.names[column]} has no dry friction to come to rest by: its time has no "
+        "derivative"
+    )
+    return np.full(count, np.nan)
+
+
+def _outputs(stop: StopResult, names: Iterable[str] | None) -> list[_Output]:
+    """The outputs that are named; times, angles and the path of the tool by default."""
+    history, known = stop.history, list(stop.history.train.columns)
+    if names is None:
+        chosen = ["path", "stopping_time", *(f"angle:{name}" for name in known)]
+    else:
+        chosen = list(dict.fromkeys([names] if isinstance(names, str) else names))
+    outputs = []
+    for name in chosen:
+        kind, _, of = name.partition(":")
+        sinks = (*SINKS, _DRIVES)
+        if kind in ("path", "displacement"):
+            point = stop.point(of or None)
+            value, integrand = point.displacement, None
+            if kind == "path":
+                value, integrand = point.length, ToolSpeed(stop.robot, of or stop.tool)
+            outputs.append(_Output(name, "m", value, stop, integrand))
+        elif kind == "stopping_time" and not of:
+            outputs.append(_Output(name, "s", stop.stopping_time, stop))
+        elif kind in ("time", "angle", "heat") and of in known:
+            joint = stop.joints[of]
+            unit = units_of(stop.robot, of).si
+            column = history.train.columns[of]
+            rows = np.zeros((len(sinks), stop.robot.nv))
+            rows[: len(SINKS), column] = 1.0
+            table = {
+                "time": (joint.time, "s"),
+                "angle": (joint.angle, unit),
+                "heat": (joint.dissipated, "J"),
+            }
+            more = (SinkPowers(stop.robot.nv), rows.ravel()) if kind == "heat" else ()
+            value, unit = table[kind]
+            outputs.append(_Output(name, unit, value, stop, *more))
+        elif kind == "energy" and of in sinks:
+            rows = np.zeros((len(sinks), stop.robot.nv))
+            rows[sinks.index(of)] = 1.0
+            ledger = stop.ledger
+            value = ledger.drive_work if of == _DRIVES else float(ledger.dissipated[of].sum())
+            outputs.append(_Output(name, "J", value, stop, SinkPowers(stop.robot.nv), rows.ravel()))
+        else:
+            every = ["path", "displacement", "stopping_time", *(f"energy:{k}" for k in sinks)]
+            every += [f"{what}:{joint}" for what in ("angle", "time", "heat") for joint in known]
+            raise UnknownName("output of a stop", name, every)
+    return outputs
+
+
+@dataclass(frozen=True)
+class ToolSpeed:
+    """Speed of the origin of a frame, whose integral is the length of its path."""
+
+    robot: Mechanism
+    frame: str
+    size: ClassVar = 1
+    columns: ClassVar = (-1,)
+
+    def values(self, t: float, q: Array, v: Array, at: SolvedSlopes, phase: PhaseSlopes) -> Array:
+        """The speed."""
+        return np.array([np.linalg.norm(self._moving(q, v, phase)[0])])
+
+    def changes(
+        self, t: float, q: Array, v: Array, at: SolvedSlopes, phase: PhaseSlopes, by: Array
+    ) -> Array:
+        """Its change; none at rest, where it has no direction."""
+        velocity, by_state = self._moving(q, v, phase)
+        speed = float(np.linalg.norm(velocity))
+        if speed == 0.0:
+            return np.zeros((1, by.shape[1]))
+        return np.asarray(velocity[None] / speed @ by_state @ by)
+
+    def _moving(self, q: Array, v: Array, phase: PhaseSlopes) -> tuple[Array, Array]:
+        """Velocity in the axes of the frame, and its derivatives by position and velocity."""
+        chain = phase.chain
+        model, own = chain.model, chain.columns
+        joint, place = chain.frames[self.robot.frame_id(self.frame)]
+        with chain.spaces.lend(model) as data:
+            state = chain.configuration(q), chain.velocity(v), np.zeros(model.nv)
+            pin.computeForwardKinematicsDerivatives(model, data, *state)
+            frame = pin.LOCAL
+            velocity = pin.getFrameVelocity(model, data, joint, place, frame).linear
+            by = pin.getFrameVelocityDerivatives(model, data, joint, place, frame)
+            slopes = np.hstack([np.array(part)[:3][:, own] for part in by])
+            return np.array(velocity), slopes
+
+
+@dataclass(frozen=True)
+class SinkPowers:
+    """Powers that become heat, sink by sink and coordinate by coordinate; those of drives last."""
+
+    nv: int
+
+    @property
+    def size(self) -> int:
+        """How many powers there are."""
+        return (len(SINKS) + 1) * self.nv
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Coordinate of each."""
+        return tuple(range(self.nv)) * (len(SINKS) + 1)
+
+    def values(self, t: float, q: Array, v: Array, at: SolvedSlopes, phase: PhaseSlopes) -> Array:
+        """The powers."""
+        return phase.sink_powers(t, v, at)
+
+    def changes(
+        self, t: float, q: Array, v: Array, at: SolvedSlopes, phase: PhaseSlopes, by: Array
+    ) -> Array:
+        """Their changes."""
+        return phase.sink_power_changes(t, v, at, by)
+
+
+# -- warnings -------------------------------------------------------------------------------------
+
+
+def _warnings(
+    variation: StopVariation, inputs: Sequence[StopInput], changes: InputChanges
+) -> Iterator[str]:
+    """What to keep in mind of the derivatives."""
+    for k in changes.unknown.nonzero()[0].tolist():
+        of = inputs[k]
+        if of.quantity == "speed":
+            yield f"{of.joint} is at rest at the signal: there is no derivative by its speed"
+        else:
+            yield f"drives slow down on their path as their torque allows: none by '{of.name}'"
+    yield from dict.fromkeys(variation.notes)
+    yield from _about_to_change(variation.happenings, inputs)
+
+
+def _about_to_change(happenings: Sequence[Happening], inputs: Sequence[StopInput]) -> Iterator[str]:
+    """Inputs of which a small part more or less lets events come in another order."""
+    nearest: dict[tuple[str, str], tuple[float, str]] = {}
+    for before, after in pairwise(happenings):
+        gap, closing = after.t - before.t, before.change - after.change
+        for k, of in enumerate(inputs):
+            if not np.isfinite(closing[k]) or closing[k] == 0.0 or of.value == 0.0:
+                continue
+            part = gap / abs(closing[k] * of.value)
+            names = before.causes[0].name, after.causes[0].name
+            if part < min(_NEAR, nearest.get(names, (_NEAR, ""))[0]):
+                nearest[names] = part, of.name
+    for (first, second), (part, name) in nearest.items():
+        yield (
+            f"{100.0 * part:.2g} % of '{name}' let '{first}' and '{second}' change places: beyond "
+            "that other sensitivities hold"
+        )

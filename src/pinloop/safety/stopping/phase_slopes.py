@@ -1,0 +1,224 @@
+"""How accelerations and torques of a stop change with its state and its inputs, in one phase.
+
+What holds in a phase,
+
+    (M + I_g) a + nle - joint_side(t, v) - g before(t, v) - J' lam - holding = 0,   J a + gamma = 0,
+
+with ``a`` given where a coordinate is pinned, ``holding`` zero where it is not, ``I_g`` the rotors
+behind gears with losses and ``g`` what these let through, is differentiated as in
+`dynamics.derivatives`: the changes solve the same saddle problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...boundary.marks import Array
+from ...dynamics.derivatives import joint_chain
+from ...linalg.dense import slope
+from ...linalg.saddle import Saddle
+from ...model.moving_tree import MovingTree
+from ...tolerances import SLOPE_TIME
+from .inputs import InputChanges
+from .loads import sink_torque_changes, sink_torques
+from .phase import Phase
+from .stop_equations import Solved, StopEquations
+
+
+class SolvedSlopes(NamedTuple):
+    """A solution of the equations of a phase, and its derivatives at one state.
+
+    Columns: positions, velocities, time, inputs; shape (nv, 2 nv + 1 + k).
+
+    Args:
+        solved: the solution.
+        a: derivatives of the acceleration.
+        gear_output: of what gears of what moves let through.
+        holding_torque: of what pins.
+    """
+
+    solved: Solved
+    a: Array
+    gear_output: Array
+    holding_torque: Array
+
+    def along(self, slopes: Array, changes: Array) -> Array:
+        """Changes of something with these derivatives at a fixed time, shape (nv, k).
+
+        ``changes``: of position and velocity with the inputs, shape (2 nv, k).
+        """
+        n = len(changes)
+        return np.asarray(slopes[:, :n] @ changes + slopes[:, n + 1 :])
+
+    def rates(self, slopes: Array, v: Array) -> Array:
+        """How fast something with these derivatives changes along the motion, shape (nv,)."""
+        n = len(v)
+        return np.asarray(slopes[:, : 2 * n] @ np.append(v, self.solved.a) + slopes[:, 2 * n])
+
+
+@dataclass(frozen=True, eq=False)
+class PinnedProblem:
+    """``M x = f + J' lam`` where free, ``J x = b``, and ``x`` given where it is pinned."""
+
+    saddle: Saddle
+    M: Array
+    J: Array
+    free: NDArray[np.intp]
+    held: NDArray[np.intp]
+
+    def changes(self, missing: Array, values: Array, given: Array) -> tuple[Array, Array]:
+        """Changes of ``x``, and of what pins it.
+
+        Args:
+            missing: changes of ``M x - f - J' lam`` at fixed unknowns, shape (n, k).
+            values: changes of ``J x - b``, likewise, shape (rows, k).
+            given: changes of what is given, shape (n, k).
+        """
+        free, held = self.free, self.held
+        x, torque = np.zeros((2, *missing.shape))
+        x[held] = given[held]
+        rest = -missing[free] - self.M[np.ix_(free, held)] @ x[held]
+        x[free], lam = self.saddle.solve(rest, -values - self.J[:, held] @ x[held])
+        torque[held] = self.M[held] @ x + missing[held] - self.J[:, held].T @ lam
+        return x, torque
+
+
+class PhaseSlopes:
+    """The derivatives in a phase.
+
+    Args:
+        equations: equations of the stop, which have entered the phase.
+        inputs: what it is differentiated by, besides the state.
+        begin: changes of the times at which brakes begin to act, shape (k, nv).
+    """
+
+    def __init__(self, equations: StopEquations, inputs: InputChanges, begin: Array) -> None:
+        self._equations, self._inputs, self._begin = equations, inputs, begin
+        self.phase: Phase = equations.phase
+        self.slide_changes = inputs.sliding_torques(self.phase, begin)
+        self.chain = joint_chain(equations.equations.robot)
+
+    def at(self, t: float, q: Array, v: Array) -> SolvedSlopes:
+        """Derivatives at a state."""
+        equations, at, n = self._equations, self._equations.tables, len(v)
+        system, a, lam, solved, gain = self._solved(t, q, v)
+        load_q, load_v, rows = self._load_slopes(t, q, v, a, lam)
+        by_speed, by_time = at.slide.slopes(v)
+        by_input = self.slide_changes_at(t, v)
+        count = by_input.shape[1]
+        losses = np.zeros((count, n))
+        if equations.train.has_losses:
+            before = at.slide.torques(t, v)[1]
+            losses = self._loss_changes(gain, before, a)
+        gear = np.hstack(
+            [
+                np.zeros((n, n)),
+                np.diag(gain * by_speed[1]),
+                (gain * by_time[1])[:, None],
+                (gain * by_input[1] + losses).T,
+            ]
+        )
+        joint = np.hstack(
+            [
+                np.zeros((n, n)),
+                np.diag(by_speed[0]),
+                by_time[0][:, None],
+                by_input[0].T,
+            ]
+        )
+        loads = self._inputs.loads(equations, t, q, v, a)
+        missing = np.hstack([load_q, load_v, np.zeros((n, 1)), loads]) - joint - gear
+        values = np.hstack([*rows, np.zeros((len(rows[0]), 1 + count))])
+        change, torque = system.changes(missing, values, self._given(t, n, count))
+        gear[at.rotors] -= (gain * equations.train.lossy)[at.rotors, None] * change[at.rotors]
+        return SolvedSlopes(solved, change, gear, torque)
+
+    def response(self, t: float, q: Array, v: Array, torque: Array, given: Array) -> Array:
+        """Change of the acceleration with torques on coordinates, and what is given, (nv, k)."""
+        system, *_ = self._solved(t, q, v)
+        return system.changes(-torque, np.zeros((len(system.J), torque.shape[1])), given)[0]
+
+    def sink_powers(self, t: float, v: Array, at: SolvedSlopes) -> Array:
+        """Powers by sink and coordinate, those of drives last, shape (6 nv,)."""
+        own, train = self.phase, self._equations.train
+        return (sink_torques(train, own.sliding, own.follow, t, v, at.solved) * v).ravel()
+
+    def sink_power_changes(self, t: float, v: Array, at: SolvedSlopes, changes: Array) -> Array:
+        """Their changes, shape (6 nv, k).
+
+        ``changes``: of position and velocity with the inputs, shape (2 nv, k).
+        """
+        own, train, solved = self.phase, self._equations.train, at.solved
+        dv = changes[len(v) :].T
+        a, output, holding = (
+            at.along(part, changes).T for part in (at.a, at.gear_output, at.holding_torque)
+        )
+        by_state = dv, Solved(a, np.zeros_like(a), output, holding)
+        by = sink_torque_changes(train, own.sliding, own.follow, v, solved, by_state)
+        by += self._inputs.sink_torques(own, self._begin, t, v, solved)
+        torques = sink_torques(train, own.sliding, own.follow, t, v, solved)
+        power = by * v + torques[:, None] * dv
+        return np.asarray(power.transpose(0, 2, 1).reshape(-1, len(dv)))
+
+    def slide_changes_at(self, t: float, v: Array) -> Array:
+        """Changes with the inputs of the torques of what slides, shape (2, k, nv)."""
+        return self._equations.tables.slide.changes(t, v, self.slide_changes)
+
+    def _solved(
+        self, t: float, q: Array, v: Array
+    ) -> tuple[PinnedProblem, Array, Array, Solved, Array]:
+        """The saddle problem, acceleration, multipliers, all of the solution, gains of gears."""
+        equations, at = self._equations, self._equations.tables
+        M, f, J, gamma, cap = equations.system(t, q, v)
+        M = M.copy()
+        joint_side, before = at.slide.torques(t, v)
+        gain = at.gain(before)
+        heavier = np.zeros(len(v))
+        heavier[at.rotors] = (gain * equations.train.lossy)[at.rotors]
+        M += np.diag(heavier)
+        free, held, a = at.free, at.held, at.given(t).copy()
+        scale = equations.equations.rows.scale
+        saddle = Saddle(M[np.ix_(free, free)], J[:, free], scale, max_rank=cap)
+        applied = f + joint_side + gain * before
+        a[free], lam = saddle.solve(
+            applied[free] - M[np.ix_(free, held)] @ a[held], -gamma - J[:, held] @ a[held]
+        )
+        holding = np.zeros(len(v))
+        holding[held] = (M @ a - applied - J.T @ lam)[held]
+        solved = Solved(a, joint_side, gain * before - heavier * a, holding)
+        return PinnedProblem(saddle, M, J, free, held), a, lam, solved, gain
+
+    def _load_slopes(
+        self, t: float, q: Array, v: Array, a: Array, lam: Array
+    ) -> tuple[Array, Array, tuple[Array, Array]]:
+        """Derivatives of what inertia, weight and rows take, and of the rows."""
+        tree, own = MovingTree(self.chain, q, v, a), self.chain.columns
+        rows = self._equations.equations.rows.slopes(tree, (t, q, v, a), lam)
+        load_q, load_v = tree.load_slopes()
+        at = np.ix_(own, own)
+        by_rows = rows.acceleration_q[:, own], rows.acceleration_v[:, own]
+        return (load_q - rows.force_q)[at], load_v[at], by_rows
+
+    def _loss_changes(self, gain: Array, before: Array, a: Array) -> Array:
+        """Changes of what gears let through with their efficiency and rotors, shape (k, nv)."""
+        train, rotors = self._equations.train, self._equations.tables.rotors
+        turned = np.zeros(len(a))
+        turned[rotors] = a[rotors]
+        by_efficiency = np.where(gain > 1.0, -(gain**2), 1.0)  # of 1 / eta, or of eta
+        through = by_efficiency * (before - train.lossy * turned)
+        inputs = self._inputs
+        return inputs.efficiency * through - inputs.lossy * gain * turned
+
+    def _given(self, t: float, n: int, count: int) -> Array:
+        """Changes of the accelerations of what is pinned, shape (nv, 2 nv + 1 + k)."""
+        given, follow = np.zeros((n, 2 * n + 1 + count)), self.phase.follow
+        if follow.any():
+            piece = self.phase.piece
+            jerk = slope(lambda s: piece.a(t + s), SLOPE_TIME)
+            given[:, 2 * n] = np.where(follow, jerk, 0.0)
+            given[:, 2 * n + 1 :] = np.where(follow, self._inputs.references(piece, t)[1], 0.0).T
+        return given
