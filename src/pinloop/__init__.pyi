@@ -18,7 +18,7 @@ from . import (
 from . import (
     simulation as simulation,
 )
-from .assembly.assemble import assemble, consistent_velocity
+from .assembly.assemble import assemble, consistent_acceleration, consistent_velocity
 from .assembly.pose_grid import reachable_poses
 from .constraints.closure import Constraints
 from .dynamics import (
@@ -141,6 +141,7 @@ __all__ = [
     "assemble",
     "clearance",
     "close_loop",
+    "consistent_acceleration",
     "consistent_velocity",
     "constraints",
     "derivatives",

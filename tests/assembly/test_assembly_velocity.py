@@ -187,3 +187,41 @@ def test_gear_rate_follows_its_ratio() -> None:
     q = pl.assemble(robot)
     v = pl.consistent_velocity(robot, q, {"pinion": 4.0})
     np.testing.assert_allclose(v, [4.0, -1.0], atol=1e-12)
+
+
+# -- accelerations -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("crank", CRANKS)
+@pytest.mark.parametrize(
+    ("entries", "closed_form"),
+    [(m.four_bar, m.four_bar_q), (m.slider_crank, m.slider_crank_q)],
+)
+def test_accelerations_are_the_second_derivatives_of_the_closed_form(
+    entries: Callable[[], tables.Table],
+    closed_form: Callable[[float], Mapping[str, float]],
+    crank: float,
+) -> None:
+    robot = tables.build(entries())
+    q, speed, gain = hand.angles(robot, closed_form(crank)), -1.7, 4.0
+
+    def velocity(t: float) -> Array:
+        rate = speed + gain * t
+        there = hand.angles(robot, closed_form(crank + speed * t + 0.5 * gain * t * t))
+        return pl.consistent_velocity(robot, there, {"crank": rate})
+
+    a = pl.consistent_acceleration(robot, q, velocity(0.0), {"crank": gain})
+    np.testing.assert_allclose(a, hand.slope(velocity), atol=1e-7)
+    assert a[robot.coordinates("crank").v][0] == gain
+
+
+def test_accelerations_that_the_loops_do_not_allow() -> None:
+    robot = tables.build(m.four_bar())
+    q = hand.angles(robot, m.four_bar_q(0.8))
+    v = pl.consistent_velocity(robot, q, {"crank": 1.0})
+    with pytest.raises(pl.InconsistentVelocity, match=r"accelerations of 'crank' at 1.0, 'rocker'"):
+        pl.consistent_acceleration(robot, q, v, {"crank": 1.0, "rocker": 5.0})
+    equations = pl.EquationsOfMotion(robot)
+    J, _, gamma = equations.terms(0.0, q, v)
+    least = pl.consistent_acceleration(robot, q, v)
+    np.testing.assert_allclose(J @ least + gamma, 0.0, atol=1e-10)

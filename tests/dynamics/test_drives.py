@@ -23,7 +23,7 @@ from .. import random_linkages
 from ..motion_by_hand import potential_energy, rate
 from ..screw_tables import Array, build
 from ..states import SHIPPED, SMALL, allowed, assembled, close, robot
-from .test_inverse import planned
+from .test_inverse import planned, spin
 
 minimize: Any = scipy.optimize.minimize
 REDUNDANT = {
@@ -403,6 +403,7 @@ def test_table_and_refusals() -> None:
             pl.DriveTorques(machine, **options)
     delta = robot("delta")
     q, v, a = planned(delta, 7)
+    a += 1e4 * spin(delta, q)
     with pytest.raises(pl.BadValue, match="9 degrees of freedom here"):
         pl.DriveTorques(delta)(q, v, a)
     # What its rods do by themselves, the arms need not determine.

@@ -38,6 +38,13 @@ def fed_back(
     return pl.EquationsOfMotion(machine, forces=[force]).acceleration(0.0, q, v)
 
 
+def spin(machine: pl.Mechanism, q: Array) -> Array:
+    """A motion in which all drives stand still."""
+    motions = allowed(pl.Constraints(machine).jacobian(q))
+    columns = [machine.coordinates(joint).v.start for joint in machine.actuated]
+    return np.asarray(motions @ allowed(motions[columns])[:, 0])
+
+
 CASES: dict[str, tuple[str, tuple[str, ...] | None]] = {
     "tree": ("six_axis_arm", None),
     "four-bar by its crank": ("fourbar", None),
@@ -136,6 +143,7 @@ def test_other_forces_and_rows_are_accounted_for() -> None:
 def test_refusals() -> None:
     delta, bar = robot("delta"), robot("five-bar")
     q, v, a = planned(delta, 7)
+    a += 1e4 * spin(delta, q)
     with pytest.raises(pl.BadValue, match=r"9 degrees of freedom.*'arm_1'.*name more joints"):
         pl.inverse_dynamics(delta, q, v, a)
     q, v, a = planned(bar, 7)

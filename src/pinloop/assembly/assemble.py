@@ -200,15 +200,12 @@ def consistent_velocity(
     rates, twists = ({} if given is None else given for given in (rates, twists))
     for what, by_name in (("rates", rates), ("twists", twists)):
         require_kind(by_name, Mapping, what, "give a dict of names and values")
-    given, scale = robot.velocity(rates), problem.column_scale
-    free = ~velocity_mask(robot, tuple(rates))
+    scale = problem.column_scale
     moving, wanted = _twist_rows(robot, q, twists, scale)
     jacobian = np.vstack([problem.jacobian(q), moving])
     closing = len(jacobian) - len(moving)
     values = np.concatenate([np.zeros(closing), wanted])
-    missing, v = values - jacobian @ (given / scale), given.copy()
-    v[free] = scale[free] * np.linalg.lstsq(jacobian[:, free], missing, rcond=LEAST_SQUARES)[0]
-    left = jacobian @ (v / scale) - values
+    given, v, left = _completed(problem, rates, jacobian, values)
     largest = max(1.0, *(float(np.max(np.abs(x), initial=0.0)) for x in (given / scale, wanted)))
     if np.linalg.norm(left) > CONTRADICTION * largest:
         asked = ", ".join(f"'{name}' at {x!s}" for name, x in [*rates.items(), *twists.items()])
@@ -224,6 +221,63 @@ def consistent_velocity(
             residual=float(np.linalg.norm(left)),
         )
     return v
+
+
+@public
+def consistent_acceleration(
+    robot: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    accelerations: Mapping[str, ArrayLike] | None = None,
+) -> Array:
+    """Find the acceleration that has the given ones of joints and keeps every loop closed.
+
+    What they and the loops leave free is as small as possible (radians and characteristic lengths).
+
+    Args:
+        robot: the mechanism.
+        q: an assembled configuration, shape (nq,).
+        v: a velocity that the loops allow, shape (nv,), see `consistent_velocity`.
+        accelerations: by joint [rad/s^2, m/s^2]; kept exactly.
+
+    Returns:
+        The acceleration, shape (nv,).
+
+    Raises:
+        InconsistentVelocity: the loops do not allow these accelerations.
+    """
+    require_robot(robot)
+    q, v = robot.checked_configuration(q), robot.checked_velocity(v)
+    wanted = {} if accelerations is None else accelerations
+    require_kind(wanted, Mapping, "accelerations", "give a dict of names and values")
+    problem = Problem.closure(robot)
+    bias = problem.row_scale * problem.constraints.gamma(q, v)
+    given, a, left = _completed(problem, wanted, problem.jacobian(q), -bias)
+    size = max(1.0, *(float(np.abs(x).max(initial=0.0)) for x in (given, bias)))
+    if np.linalg.norm(left) > CONTRADICTION * size:
+        asked = ", ".join(f"'{name}' at {x!s}" for name, x in wanted.items())
+        raise InconsistentVelocity(
+            f"robot '{robot.name}': the loops do not allow accelerations of {asked} together; give "
+            "fewer",
+            v=v,
+            residual=float(np.linalg.norm(left)),
+        )
+    return a
+
+
+def _completed(
+    problem: Problem, by_joint: Mapping[str, ArrayLike], jacobian: Array, values: Array
+) -> tuple[Array, Array, Array]:
+    """The shortest ``x`` with ``jacobian x = values`` in which some joints are given.
+
+    Returns:
+        What is given, ``x``, and by how much the equations are missed.
+    """
+    given, scale = problem.robot.velocity(by_joint), problem.column_scale
+    free, x = ~velocity_mask(problem.robot, tuple(by_joint)), given.copy()
+    missing = values - jacobian @ (given / scale)
+    x[free] = scale[free] * np.linalg.lstsq(jacobian[:, free], missing, rcond=LEAST_SQUARES)[0]
+    return given, x, jacobian @ (x / scale) - values
 
 
 def _twist_rows(

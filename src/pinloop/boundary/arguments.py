@@ -319,7 +319,7 @@ def flat_numbers(values: ArrayLike, what: str, count: int | None = None) -> Arra
         raise BadValue(f"{what} has shape {array.shape}; it must be flat")
     if count is not None and array.size != count:
         raise BadValue(f"{what} has {count} numbers, not {array.size}")
-    if not np.all(np.isfinite(array)):
+    if not np.isfinite(array).all():
         raise BadValue(f"{what} is not finite at index {int(np.argmin(np.isfinite(array)))}")
     return array
 

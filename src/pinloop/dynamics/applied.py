@@ -145,7 +145,7 @@ class AppliedForces:
                 raise BadValue(
                     f"force '{force.name}' raised {type(error).__name__} at t = {t:.6g} s: {error}"
                 ) from error
-            if not np.all(np.isfinite(tau)):
+            if not np.isfinite(tau).all():
                 raise BadValue(f"force '{force.name}' is not finite at t = {t:.6g} s")
             total += tau
         return total

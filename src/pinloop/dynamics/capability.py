@@ -210,7 +210,7 @@ class ToolCapability(Reported):
         axes = ["xyz".find(letter) for letter in plane]
         if len(axes) != 2 or -1 in axes:
             raise BadValue(f"the plane is {plane!r}; give two axes, such as 'xz'")
-        values, along = self.of(quantity, direction), direction or "its weakest direction"
+        values, along = self.of(quantity, direction), direction or "the weakest direction"
         unit = "force [N]" if quantity == "force" else "speed [m/s]"
         figure: Figure = forward(
             "show.plots",

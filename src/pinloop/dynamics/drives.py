@@ -13,6 +13,7 @@ workspace is in `capability`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -227,7 +228,7 @@ class DriveTorques:
         solutions = BoundedSolutions((G @ F).T / self._roots)
         needed = F.T @ load
         missing = float(np.abs(solutions.outside(needed)).max(initial=0.0))
-        if missing > SAME * float(np.abs(load).max(initial=0.0)):
+        if missing > CONSISTENT * float(np.abs(load).max(initial=0.0)):
             raise self._undetermined(F.shape[1])
         state = t, q, v, a
         return Demand(equations, state, F, friction, solutions, self._scaled, needed, G @ v)
@@ -250,7 +251,7 @@ class DriveTorques:
         scale, name = self.equations.rows.scale, self.robot.name
         size = max(1.0, float(np.abs(v).max(initial=0.0)) ** 2, float(np.abs(a).max(initial=0.0)))
         for label, rest in (("velocity", J @ v - b), ("acceleration", J @ a + gamma)):
-            left = float(np.linalg.norm(scale * rest))
+            left = math.hypot(*(scale * rest).tolist())
             if left > CONSISTENT * size:
                 text = f"the rows do not allow this {label}; they are violated by {left:.3g}"
                 raise InconsistentVelocity(f"robot '{name}': {text}", v=v, residual=left)
@@ -260,7 +261,8 @@ class DriveTorques:
         return BadValue(
             f"robot '{self.robot.name}' has {dof} degrees of freedom here, which the actuated "
             f"joints {', '.join(map(repr, self.axes.joints))} do not determine, and "
-            "the motion needs more; name more joints in actuated="
+            "the motion needs more; name more joints in actuated=, or give the others the "
+            "accelerations that they have by themselves"
         )
 
 

@@ -62,17 +62,22 @@ def _losses(
     else:
         parts = [*_given_losses(robot, force.coefficients)]
 
-    def acting(v: Array, data: pin.Data) -> Iterator[tuple[Array, Array, Array]]:
+    def acting(v: Array, data: pin.Data) -> Iterator[tuple[Array | None, Array, Array]]:
         for motion, coefficients in parts:
-            J = np.eye(robot.nv) if motion is None else motion.jacobian(data)
-            yield J, *loss(coefficients, J @ v)
+            J = None if motion is None else motion.jacobian(data)
+            yield J, *loss(coefficients, v if J is None else J @ v)
 
     def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
-        return sum((tau @ J for J, tau, _ in acting(v, data)), np.zeros(robot.nv))
+        total = np.zeros(robot.nv)
+        for J, tau, _ in acting(v, data):
+            total += tau if J is None else tau @ J
+        return total
 
     def damping(q: Array, v: Array, data: pin.Data) -> Array:
-        none = np.zeros((robot.nv, robot.nv))
-        return sum(((J.T * slope) @ J for J, _, slope in acting(v, data)), none)
+        total = np.zeros((robot.nv, robot.nv))
+        for J, _, slope in acting(v, data):
+            total += np.diag(slope) if J is None else (J.T * slope) @ J
+        return total
 
     def slopes(tree: MovingTree, t: float, q: Array, v: Array, data: pin.Data) -> Slopes:
         n = len(tree.twists)
