@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 import pinloop as pl
 
 from .pages import DOCS, ROOT, put
@@ -66,7 +68,24 @@ def stop_overview() -> str:
     )
 
 
-OVERVIEWS = {"run_overview": run_overview, "stop_overview": stop_overview}
+def capability_overview() -> str:
+    """Draw how fast a tool can move over the workspace; returns what was computed."""
+    robot = pl.load(ROOT / "urdf" / "palletizer.urdf")
+    grid = {"shoulder": np.linspace(-0.69, 1.39, 25), "elbow": np.linspace(-0.34, 1.39, 25)}
+    can = pl.tool_capability(robot, "tool0", pl.reachable_poses(robot, grid))
+    _keep(can.plot("speed"), "capability_overview")
+    return (
+        f"Straight speeds of the palletizer's tool in the slowest direction of each of "
+        f"{len(can.poses)} poses: {can.of('speed').min():.2g} to {can.of('speed').max():.2g} m/s. "
+        f"Its drives lift {can.of('force', '+z').min() / 9.81:.0f} kg and more at the tool."
+    )
+
+
+OVERVIEWS = {
+    "run_overview": run_overview,
+    "stop_overview": stop_overview,
+    "capability_overview": capability_overview,
+}
 
 
 def told(name: str) -> str:
