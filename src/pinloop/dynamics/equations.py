@@ -57,7 +57,15 @@ if HAS_KERNEL:
 System = tuple[Array, Array, Array, Array, int | None]
 """See `EquationsOfMotion.system`."""
 
-_DERIVED = ("rank", "max_rank", "_unlocked_rank", "_constraint_dynamics", "_standing")
+_DERIVED = (
+    "_home_closure",
+    "_independent_at_home",
+    "rank",
+    "max_rank",
+    "_unlocked_rank",
+    "_constraint_dynamics",
+    "_standing",
+)
 
 
 @public
@@ -148,7 +156,7 @@ class EquationsOfMotion:
             t: time for rows that depend on it [s].
             q: assembled configuration, shape (nq,); where loops are open, all rows count.
         """
-        if self._home and self._home[0] == t and np.array_equal(self._home[1], q):
+        if self._is_home(t, q):
             return self
         home = t, self.robot.checked_configuration(q).copy()
         other = copy(self)
@@ -178,6 +186,8 @@ class EquationsOfMotion:
         t, q = self._home or (0.0, assembled_home(self.robot))
         if q is None:
             return None
+        if self._home and self._is_closed(self._home_closure[2]) and self._independent_at_home:
+            return len(self.rows)
         if self._only_given_by_robot:
             return _rank_around(self.robot, self.rows.locks, tuple(q.tolist()))
         return self._rank_around(t, q)
@@ -190,11 +200,34 @@ class EquationsOfMotion:
             if self._home is not None:
                 raise
             return None  # rows of the user's need not exist at the neutral configuration
-        if np.linalg.norm((self.rows.scale * residual)[: len(self.rows.loops)]) > ASSEMBLED:
+        if not self._is_closed(residual):
             return None
         return general_rank(
             self.robot, q, J, self.rows.scale, self.mass, lambda q: self.closure(t, q)[0]
         )
+
+    def _is_closed(self, residual: Array) -> bool:
+        """Whether loops and couplings are closed."""
+        gap = (self.rows.scale * residual)[: len(self.rows.loops)]
+        return bool(np.linalg.norm(gap) <= ASSEMBLED)
+
+    @cached_property
+    def _home_closure(self) -> tuple[Array, Array, Array]:
+        """`closure` at the home that was given."""
+        assert self._home is not None
+        return self.closure(*self._home)
+
+    @cached_property
+    def _independent_at_home(self) -> bool:
+        assert self._home is not None
+        return self._are_independent(self._home[1], self._home_closure[0])
+
+    def _are_independent(self, q: Array, J: Array) -> bool:
+        return Saddle(self.mass(q), J, self.rows.scale).rank == len(J)
+
+    def _is_home(self, t: float, q: Array) -> bool:
+        home = self._home
+        return home is not None and home[0] == t and np.array_equal(home[1], q)
 
     @cached_property
     def max_rank(self) -> int | None:
@@ -351,6 +384,16 @@ class EquationsOfMotion:
             return self.rows.closure(t, q, data)
         finally:
             free.append(space)
+
+    def closure_at_start(self, t: float, q: Array) -> tuple[Array, Array, Array]:
+        """`closure`, which is evaluated once at the home."""
+        return self._home_closure if self._is_home(t, q) else self.closure(t, q)
+
+    def are_independent(self, t: float, q: Array) -> bool:
+        """Whether all rows are independent at a configuration; evaluated once at the home."""
+        if self._is_home(t, q):
+            return self._independent_at_home
+        return self._are_independent(q, self.closure(t, q)[0])
 
     def terms(self, t: float, q: Configuration, v: Velocity) -> tuple[Array, Array, Array]:
         """``J``, ``b`` and ``gamma`` of all rows: ``J v = b``, ``J a + gamma = 0``."""

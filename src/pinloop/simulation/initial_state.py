@@ -36,14 +36,15 @@ def consistent_start(
     if len(equations.rows) > len(equations.rows.loops):
         J, b, _ = equations.terms(t, q, v)  # some rows take what they keep from this velocity
     v = _allowed(equations, t, q, v, J, b)
-    _require_tangent(equations, t, q, v, J)
+    if len(J) and not equations.are_independent(t, q):
+        _require_tangent(equations, t, q, v)
     return q, v
 
 
 def _closed(equations: EquationsOfMotion, t: float, q: Array) -> tuple[Array, Array, Array]:
     """The configuration on the manifold, and ``J`` and ``b`` of the rows there."""
     robot, rows = equations.robot, equations.rows
-    J, b, residual = equations.closure(t, q)
+    J, b, residual = equations.closure_at_start(t, q)
     gap, full = residual[: len(rows.loops)], rows.whole
     if full is not rows.loops:
         gap = equations.residual_of(full, q)
@@ -115,13 +116,11 @@ def _allowed(
     return near
 
 
-def _require_tangent(equations: EquationsOfMotion, t: float, q: Array, v: Array, J: Array) -> None:
-    """Raise if no acceleration meets the rows ``J``: the motion does not go on with this velocity.
+def _require_tangent(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> None:
+    """Raise if no acceleration meets the rows: the motion does not go on with this velocity.
 
-    Rows that are independent are met by some.
+    Independent rows are met by some.
     """
-    if len(J) == 0 or Saddle(equations.mass(q), J, equations.rows.scale).rank == len(J):
-        return
     trouble = obstacle(equations, t, q, v)
     if trouble is None:
         if not v.any():

@@ -27,13 +27,14 @@ from ..dynamics.pinocchio_solver import (
 from ..integrate import CRAWLS, MANY, MuntheKaas, Segment, State, StepControl
 from ..model.mechanism import Mechanism
 from ..model.pairs import MotionGroup
+from ..model.workspace import remembered
 from ..tolerances import Regularity
 from .accuracy import COARSE_SPEED, MOST_TAKEN
 from .modes import RobotManifold
 from .stabilization import CURVED, Projector
 
 if HAS_KERNEL:
-    from .._kernel import Steps
+    from .._kernel import Steps, Tables
 
 _TOLERANCES = (
     "CONTRADICTION", "GRAM_NOISE", "LEAST_ERROR", "PROJECTED_TRIFLE", "SPEED_ROUNDING", "TIME_SUM"
@@ -69,33 +70,26 @@ class NativeSteps:
         manifold: RobotManifold,
         projector: Projector | None,
     ) -> None:
-        robot, rows, tableau = equations.robot, equations.rows, method.tableau
+        robot, locked = equations.robot, tuple(equations.rows.locked.tolist())
         self._along, self._manifold, self._projector = along, manifold, projector
         self._held: HeldRows | None = None
-        self._armature = np.array(standing(robot.model, rows.locked).armature)
-        unit = np.where(robot.is_translation, robot.length, 1.0)
-        rank, locked = equations.rank, rows.locked.tolist()
-        alpha, beta = StepControl.exponents(tableau)
-        settings = _NUMBERS | {"alpha": alpha, "beta": beta}
-        settings |= {
-            name: getattr(method, name) for name in ("rtol", "atol", "smallest", "largest")
-        }
-        arrays = tableau.a, tableau.b, tableau.error_weights
-        assert equations.tables is not None
-        self._steps = Steps(equations.tables, arrays, settings, unit, locked)
+        self._armature = standing(robot.model, equations.rows.locked).armature
+        rank = -1 if equations.rank is None else equations.rank - len(locked)
+        projection = None if projector is None else (projector.tol, rank)
+        # With forces the kernel is not given to anybody else.
+        self._idle = _idle_steps(robot, method, locked, projection)
+        if self._idle and not equations.given_forces:
+            self._steps = self._idle.pop()
+        else:
+            assert equations.tables is not None
+            self._steps = _create_steps(robot, equations.tables, method, locked, projection)
+            if equations.given_forces:
+                self._idle = []
         self._steps.dynamics.hold([], [], [], self._armature)
-        if projector is not None:
-            settings["tol"], settings["rank"] = projector.tol, -1
-            if rank is not None:
-                settings["rank"] = rank - len(locked)
-            pairs = [loop.pair for loop in robot.loops if isinstance(loop.pair, MotionGroup)]
-            free = [(len(pair.turns), pair.slides, pair.advance) for pair in pairs]
-            tables, units = (
-                tables_of_rows(robot, whole=False),
-                (unit, np.array(robot.model.armature)),
-            )
-            assert tables is not None
-            self._steps.project(tables, free, settings, units, locked)
+
+    def release(self) -> None:
+        """Give the kernel back at the end of the mode."""
+        self._idle.append(self._steps)
 
     @classmethod
     def of(
@@ -153,6 +147,41 @@ class NativeSteps:
         t[1:] = notes[:, 0]
         whole = Segment(self._manifold, t, q, v, a, psi, notes[:, 1:], counts)
         return whole.part(0, count) if count else None
+
+
+@remembered
+def _idle_steps(
+    robot: Mechanism,
+    method: MuntheKaas,
+    locked: tuple[int, ...],
+    projection: tuple[float, int] | None,
+) -> list[Steps]:
+    """Kernels for such steps that nobody is using; several threads may take and give them back."""
+    return []
+
+
+def _create_steps(
+    robot: Mechanism,
+    tables: Tables,
+    method: MuntheKaas,
+    locked: tuple[int, ...],
+    projection: tuple[float, int] | None,
+) -> Steps:
+    """A kernel; ``projection``: its tolerance, and how many rows are independent, -1 if unknown."""
+    tableau, unit = method.tableau, np.where(robot.is_translation, robot.length, 1.0)
+    alpha, beta = StepControl.exponents(tableau)
+    settings = _NUMBERS | {"alpha": alpha, "beta": beta}
+    settings |= {name: getattr(method, name) for name in ("rtol", "atol", "smallest", "largest")}
+    arrays = tableau.a, tableau.b, tableau.error_weights
+    steps = Steps(tables, arrays, settings, unit, [*locked])
+    if projection is not None:
+        settings["tol"], settings["rank"] = projection
+        pairs = [loop.pair for loop in robot.loops if isinstance(loop.pair, MotionGroup)]
+        free = [(len(pair.turns), pair.slides, pair.advance) for pair in pairs]
+        rows = tables_of_rows(robot, whole=False)
+        assert rows is not None
+        steps.project(rows, free, settings, (unit, np.array(robot.model.armature)), [*locked])
+    return steps
 
 
 def native_loads(robot: Mechanism, forces: Sequence[Force]) -> tuple[Array, Array] | None:

@@ -126,6 +126,7 @@ class Run:
         self._group = RobotManifold(robot)
         self._stepper = Stepper(method, self._unit)
         self._stiffness, self._switched = StiffnessNotes(robot, method), list[str]()
+        self._native: NativeSteps | None = None
         self._projected = self._steps = 0
         self._watched: Array | None = None
         self._modes: list[Mode] = []
@@ -164,6 +165,8 @@ class Run:
         except Exception as error:  # whatever it is, the run so far is not lost
             name = type(error).__name__
             raise self._failed(f"{name}: {error}", name) from error
+        finally:
+            self._release()
         return self._trajectory("stopped by an event" if end.ended else "done")
 
     # -- what the loop over time asks for -------------------------------------------------------
@@ -346,13 +349,20 @@ class Run:
 
     def _many(self, manifold: RobotManifold) -> ManySteps | None:
         """The kernel for many steps at once, if it takes such steps."""
+        self._release()
         if self.system.renews:
             return None
         parts = self._along, self.equations, self.method, manifold, self._projector
-        native = NativeSteps.of(*parts)
+        self._native = native = NativeSteps.of(*parts)
         if native is None:
             return None
         return ManySteps(native.take, partial(self._record_all, native))
+
+    def _release(self) -> None:
+        """Give the kernel back that has taken the steps of a mode."""
+        if self._native is not None:
+            self._native.release()
+            self._native = None
 
     def _record_all(self, native: NativeSteps, segment: Segment) -> None:
         """Take notice of steps that have been taken at once, in the mode that was entered last."""

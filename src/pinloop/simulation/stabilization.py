@@ -199,7 +199,8 @@ class Projector:
         """Look at the configuration where a run starts, and around it if that may be singular."""
         if len(self._scale) == 0:
             return
-        self._known = [self._closure(t, q)[0]]
+        J = self._equations.closure_at_start(t, q)[0]
+        self._known = [J[: len(self._scale)] * self._units]
         self._look(self._known[0])
         if self._best < Regularity.NEAR**2 and not self._rows.moving:
             rng = np.random.default_rng(0)
