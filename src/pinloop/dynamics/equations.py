@@ -296,7 +296,7 @@ class EquationsOfMotion:
         # Not if one of them is NaN; floats of Python overflow without a warning.
         if not abs(t) + sum(map(abs, q.tolist() + v.tolist())) < INFINITE:
             raise infinite_state(t)
-        return self.right_hand_side()(t, q, v)
+        return self.right_hand_side().once(t, q, v)
 
     def right_hand_side(self) -> RightHandSide:
         """Accelerations along one run."""

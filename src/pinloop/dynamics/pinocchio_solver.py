@@ -201,17 +201,21 @@ class ConstraintDynamics:
             return None, True
         return a, verdict == _STALE_ROWS and self._are_closed(space.data, q)
 
+    def kernel(self, held: HeldRows) -> _InKernel:
+        """A native kernel that holds some rows."""
+        assert self.tables is not None
+        dynamics = Dynamics(self.tables)
+        limits = held.stale.tolist(), held.bad.tolist()
+        dynamics.hold(held.chosen.tolist(), *limits, self._model.armature)
+        return _InKernel(held, dynamics)
+
     def _by_kernel(
         self, space: WorkSpace, held: HeldRows, q: Array, v: Array, tau: Array
     ) -> tuple[Array, int]:
         """Acceleration by the kernel, and what it says of the rows."""
         kernel = space.solver
         if type(kernel) is not _InKernel or kernel.held is not held:
-            assert self.tables is not None
-            dynamics = Dynamics(self.tables)
-            limits = held.stale.tolist(), held.bad.tolist()
-            dynamics.hold(held.chosen.tolist(), *limits, self._model.armature)
-            kernel = space.solver = _InKernel(held, dynamics)
+            kernel = space.solver = self.kernel(held)
         a = np.empty(len(v))
         return a, kernel.dynamics.acceleration(q, v, tau, a)
 
@@ -284,7 +288,10 @@ class RightHandSide:
         otherwise: accelerations and reactions by the equations themselves, likewise.
     """
 
-    __slots__ = ("_held", "_loads", "_otherwise", "_rest", "_robot", "_solver", "_spaces", "_stale")
+    __slots__ = (
+        "_held", "_kernel", "_loads", "_otherwise", "_rest", "_robot", "_solver", "_spaces",
+        "_stale",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -298,6 +305,7 @@ class RightHandSide:
         self._loads, self._otherwise, self._rest = loads, otherwise, np.zeros(robot.nv)
         self._held: HeldRows | None = None if solver is None else solver.home
         self._stale = False
+        self._kernel: _InKernel | None = None
 
     @property
     def solver(self) -> ConstraintDynamics | None:
@@ -318,6 +326,19 @@ class RightHandSide:
 
     def __call__(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration at a state that is not checked, shape (nv,)."""
+        held, solver = self._held, self._solver
+        if held is None or solver is None or solver.tables is None or self._loads is not None:
+            return self.once(t, q, v)
+        if self._kernel is None or self._kernel.held is not held:
+            self._kernel = solver.kernel(held)
+        a = np.empty(len(v))
+        if self._kernel.dynamics.acceleration(q, v, self._rest, a) == 0:
+            self._stale = False
+            return a
+        return self.once(t, q, v)
+
+    def once(self, t: float, q: Array, v: Array) -> Array:
+        """The same, in a work space that others use, too."""
         spaces, space, solver = self._spaces, None, self._solver
         try:
             if spaces is None:
