@@ -34,7 +34,7 @@ def time_at_target(points: list[Results], target: float = TARGET) -> float | Non
         if point["error"] is None or point["time"] is None:
             before = None
             continue
-        error, spent = max(point["error"], 1e-17), point["time"]["median"]
+        error, spent = max(point["error"], 1e-17), point["time"]["least"]
         if error <= target:
             if before is None:
                 return float(spent)

@@ -15,7 +15,7 @@ import numpy as np
 import pinloop as pl
 
 from .righthand import moving_state
-from .robots import MOTIONS, RIGHT_HAND_SIDES, URDF, from_file
+from .robots import MOTIONS, RIGHT_HAND_SIDES, URDF
 
 __all__ = ["all_counts", "calls"]
 
@@ -43,7 +43,7 @@ def all_counts() -> dict[str, int]:
     """Every count, by name."""
     found = {}
     for name in RIGHT_HAND_SIDES:
-        robot = pl.regularize(from_file(name)())
+        robot = pl.regularize(RIGHT_HAND_SIDES[name][1]())
         q, v = moving_state(robot)
         # As a run calls it; `acceleration` looks at what it is given first.
         for locks in ((), robot.joints[:1]):

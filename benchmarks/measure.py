@@ -26,11 +26,13 @@ class Sample:
     """Times of one contestant.
 
     Args:
+        least: what else the machine does changes it the least [s].
         median: [s].
         spread: distance of the quartiles over the median.
         count: number of measurements.
     """
 
+    least: float
     median: float
     spread: float
     count: int
@@ -40,9 +42,9 @@ class Sample:
         """From single times [s]."""
         middle = statistics.median(times)
         if len(times) < 2:
-            return cls(middle, 0.0, len(times))
+            return cls(middle, middle, 0.0, len(times))
         low, _, high = statistics.quantiles(times, n=4, method="inclusive")
-        return cls(middle, (high - low) / middle if middle > 0 else 0.0, len(times))
+        return cls(min(times), middle, (high - low) / middle if middle > 0 else 0.0, len(times))
 
 
 def interleaved(

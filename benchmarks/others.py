@@ -109,7 +109,7 @@ def stops(count: int) -> dict[str, Any]:
             pl.study(robot, brakes, sampling=pl.safety.Sobol(count), results=results, jobs=1)
             times.append((time.process_time() - begin) / count)
     sample = Sample.of(times)
-    return {"count": count, "time": asdict(sample), "per_second": 1 / sample.median}
+    return {"count": count, "time": asdict(sample), "per_second": 1 / sample.least}
 
 
 def loading(rounds: int) -> list[dict[str, Any]]:
@@ -134,7 +134,7 @@ def loading(rounds: int) -> list[dict[str, Any]]:
                 "robot": name,
                 "pinloop": asdict(times["pinloop"]),
                 "pinocchio": asdict(times["pinocchio"]),
-                "ratio": times["pinloop"].median / times["pinocchio"].median,
+                "ratio": times["pinloop"].least / times["pinocchio"].least,
                 "regularize": time.process_time() - begin,
             }
         )
@@ -147,7 +147,7 @@ def importing(rounds: int) -> dict[str, Any]:
     for _ in range(rounds):
         for name in times:
             times[name].append(_child_time(_IMPORTS.get(name, "pass")))
-    empty = Sample.of(times.pop("nothing")).median
+    empty = Sample.of(times.pop("nothing")).least
     return {name: asdict(Sample.of([one - empty for one in all_])) for name, all_ in times.items()}
 
 

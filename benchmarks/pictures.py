@@ -36,7 +36,7 @@ def work_precision(entry: dict[str, Any], path: Path) -> None:
     curves = {}
     for name, points in series_of(entry).items():
         shown = [
-            (point["error"], point["time"]["median"])
+            (point["error"], point["time"]["least"])
             for point in points
             if point["error"] is not None and point["time"] and point["error"] <= LARGEST
         ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,19 @@ import pinocchio as pin
 
 import pinloop as pl
 
+from .comparison import TARGET
 from .contestants import Contestant, Problem, all_series
-from .measure import Sample, installed
+from .measure import Sample, installed, interleaved
 from .robots import MOTIONS
 from .scene import Poses, apart, poses, scene
 from .with_drake import Drake
 from .with_exudyn import in_exudyn
 from .with_mujoco import MuJoCo
 
+TURN = 5e-3
+"""CPU time of a turn, at least that of one run [s]."""
+SHORT = 1e-6
+"""Part of a run that one step is enough for."""
 FINE_ENOUGH = 1e-11
 """A series ends at an error below this: the reference is not better."""
 
@@ -78,6 +84,31 @@ def _one(name: str, effort: Effort) -> dict[str, Any]:
         "confirmed_by": how,
         "models": same_models(problem),
         "points": [_entry(point) for point in points],
+        "parts": _parts(problem, points, effort.rounds),
+    }
+
+
+def _parts(problem: Problem, points: list[_Point], rounds: int) -> dict[str, Any]:
+    """What a run of ours takes at the coarsest tolerance at the target, and one step of it."""
+    settings = [p.contestant.setting for p in points if p.contestant.method == "dop853"
+                and p.error <= TARGET]  # fmt: skip
+    tolerance = max(settings, default=1e-8)
+    call = partial(
+        pl.simulate, problem.robot, problem.q, problem.v, losses=False,
+        forces=problem.motion.loads.forces,
+        method=pl.MuntheKaas("dop853", rtol=tolerance, atol=tolerance),
+    )  # fmt: skip
+    spans = {"whole": problem.motion.until, "step": SHORT * problem.motion.until}
+    calls = {name: partial(call, until=until) for name, until in spans.items()}
+    times = interleaved(calls, 5 * rounds, TURN, longest=np.inf)
+    whole, step = calls["whole"](), calls["step"]()
+    return {
+        "tolerance": tolerance,
+        "engine": whole.engine,
+        "steps": len(whole.psi),
+        "evaluations": whole.evaluations - step.evaluations,
+        "whole": asdict(times["whole"]),
+        "step": asdict(times["step"]),
     }
 
 
@@ -121,11 +152,14 @@ def _explored(problem: Problem, end: Poses, effort: Effort) -> Iterator[_Point]:
 
 
 def _timed(point: _Point) -> None:
-    """One more run."""
-    point.contestant.prepare()
-    begin = time.process_time()
-    point.contestant.run()
-    point.times.append(time.process_time() - begin)
+    """One more turn, of as many runs as fill it."""
+    spent = 0.0
+    while spent < TURN:
+        point.contestant.prepare()
+        begin = time.process_time()
+        point.contestant.run()
+        point.times.append(time.process_time() - begin)
+        spent += point.times[-1]
 
 
 def _reference(problem: Problem) -> tuple[Poses, float, str]:

@@ -72,7 +72,23 @@ def hinge(name: str, parent: str, child: str, point: Array) -> dict[str, object]
     return {"name": name, "pair": "revolute", **ends, "point": place, "axis": [0, 0, 1]}
 
 
-BARS = 20
+BARS, LINKS = 20, 40
+
+
+def open_chain() -> pl.Mechanism:
+    """Forty slender bars of 0.1 m and 0.1 kg, one after another, that hang on one end."""
+    length, mass = 0.1, 0.1
+    bodies = [
+        {"name": f"bar{k}", "mass": mass, "com": [(k + 0.5) * length, 0.0, 0.0],
+         "inertia": np.diag([mass * length**2 / 12] * 3)}
+        for k in range(LINKS)
+    ]  # fmt: skip
+    parents = ["ground", *(f"bar{k}" for k in range(LINKS - 1))]
+    joints = [
+        hinge(f"j{k}", at, f"bar{k}", np.array([k * length, 0.0])) for k, at in enumerate(parents)
+    ]
+    table = {"name": "open_chain", "gravity": [0, -9.81, 0], "bodies": bodies, "joints": joints}
+    return pl.from_screws(table)
 
 
 def closed_chain() -> pl.Mechanism:
@@ -176,13 +192,16 @@ MOTIONS = {
 }
 """Whole simulations."""
 
-RIGHT_HAND_SIDES = {
-    "six_axis_arm": "six-axis arm",
-    "fourbar": "four-bar",
-    "palletizer": "palletizer",
-    "delta": "delta",
-    "stewart": "Stewart platform",
-    "prrr3": "3-PRRR",
-    "bricard": "Bricard",
+RIGHT_HAND_SIDES: dict[str, tuple[str, Callable[[], pl.Mechanism]]] = {
+    "six_axis_arm": ("six-axis arm", from_file("six_axis_arm")),
+    "open_chain": ("open chain of 40 bars", open_chain),
+    "fourbar": ("four-bar", from_file("fourbar")),
+    "sevenbar": ("seven-bar", from_file("sevenbar")),
+    "palletizer": ("palletizer", from_file("palletizer")),
+    "delta": ("delta", from_file("delta")),
+    "stewart": ("Stewart platform", from_file("stewart")),
+    "prrr3": ("3-PRRR", from_file("prrr3")),
+    "bricard": ("Bricard", from_file("bricard")),
+    "closed_chain": ("closed chain of 20 bars", closed_chain),
 }
 """Robots whose right-hand side is measured, with their titles."""
