@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ellipk
 
 import pinloop as pl
-from pinloop.integrate import Bernstein, event_location
+from pinloop.integrate import Bernstein, guards
 from pinloop.simulation.events import Report
 
 from .. import switching as s
@@ -373,14 +373,14 @@ def test_limits_out_of_reach_are_left_out_and_no_hit_is_missed(
     """The same hits as if every limit were looked at in every step, with far fewer looks."""
     machine = robot("six_axis_arm")
     v = np.random.default_rng(seed).uniform(-6.0, 6.0, machine.nv)
-    looks, nodes = 0, event_location._Polynomial.nodes
+    looks, nodes = 0, guards.PolynomialCurve.nodes
 
     def counted(self: Any, end: float) -> Any:
         nonlocal looks
         looks += 1
         return nodes(self, end)
 
-    monkeypatch.setattr(event_location._Polynomial, "nodes", counted)
+    monkeypatch.setattr(guards.PolynomialCurve, "nodes", counted)
 
     def hits() -> tuple[pl.Trajectory, int]:
         nonlocal looks

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .event_location import TURN, Coordinate, Crossing, Guard, GuardMemory, Guards, unit_roots
+from .event_location import Crossing, GuardMemory, Guards
+from .guards import TURN, Coordinate, Guard, unit_roots
 from .hybrid import Ahead, Change, Chatter, HybridIntegrator, HybridState, HybridSystem
 from .implicit import ImplicitSteps, Iterated, Slopes, difference_slopes
 from .munthe_kaas import (

@@ -15,7 +15,8 @@ import numpy as np
 
 from ..boundary.marks import Array
 from ..tolerances import SAME, STEP_INSTANT, WHOLE_STEPS
-from .event_location import Crossing, Guard, GuardMemory, Guards
+from .event_location import Crossing, GuardMemory, Guards
+from .guards import Guard
 from .munthe_kaas import Step
 from .stepping import MANY, Flow, StepFailed, StepMemory, Stepper
 
