@@ -28,7 +28,7 @@ MARKS: dict[str, tuple[str, ...]] = {
     ),
     "peers": (
         *("test_mjcf_peers.py", "test_objects.py", "test_example_robot_data.py"),
-        "test_benchmarks.py",
+        *("test_benchmarks.py", "test_optimal_control.py"),
     ),
     "slow": (
         *("space/test_clearance.py", "space/test_swept.py", "io/test_mjcf_copies.py"),

@@ -43,7 +43,11 @@ if ROBOTS is None:
 
 FILES = sorted(path.relative_to(ROBOTS).as_posix() for path in ROBOTS.rglob("*.urdf"))
 
-REFUSED = {"ur_description/urdf/ur3.urdf": "<robot> has no <link>"}
+BROKEN = {
+    "ur_description/urdf/ur3.urdf": "<robot> has no <link>",
+    "falcon_description/urdf/falcon.urdf": "no link 'Z_propeller'",  # not in all versions
+}
+REFUSED = {name: reason for name, reason in BROKEN.items() if name in FILES}
 """Files that do not load, and what is said about them."""
 
 ODD = {
@@ -157,7 +161,7 @@ def _same_tree(robot: pl.Mechanism, theirs: pin.Model) -> None:
 
 def test_all_robots_of_the_wheel_are_here() -> None:
     assert len(FILES) >= 60
-    assert set(REFUSED) <= set(FILES)
+    assert REFUSED
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name not in REFUSED])

@@ -165,6 +165,24 @@ def derivatives_at(
     )
 
 
+def acceleration_at(
+    equations: EquationsOfMotion, t: float, q: Array, v: Array, tau: Array
+) -> Array:
+    """The acceleration that `derivatives_at` differentiates, shape (nv,).
+
+    Faster solvers agree with it where the loops are closed, and may not where they are open.
+
+    Args:
+        equations: its equations of motion.
+        t: time [s].
+        q: configuration, shape (nq,).
+        v: velocity, shape (nv,).
+        tau: generalised forces besides those of the equations, shape (nv,).
+    """
+    M, f, J, gamma, _ = equations.system(t, q, v)
+    return _Solved(equations, M, f + tau, J, -gamma).x
+
+
 def jump_derivatives_at(
     equations: EquationsOfMotion,
     t: float,
