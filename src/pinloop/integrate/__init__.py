@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .event_location import Crossing, GuardMemory, Guards
+from .flow import MANY, Flow, ManySteps, State, StepFailed
 from .guards import TURN, Coordinate, Guard, unit_roots
 from .hybrid import Ahead, Change, Chatter, HybridIntegrator, HybridState, HybridSystem
 from .implicit import ImplicitSteps, Iterated, Slopes, difference_slopes
@@ -29,17 +30,7 @@ from .polynomials import (
     value_powers,
 )
 from .recording import EveryStep, Recorded, Recording, Samples, Segment, States
-from .stepping import (
-    CRAWLS,
-    MANY,
-    WHEN_STIFF,
-    Flow,
-    ManySteps,
-    State,
-    StepFailed,
-    StepMemory,
-    Stepper,
-)
+from .stepping import CRAWLS, WHEN_STIFF, StepMemory, Stepper
 from .tableaux import METHODS, Tableau, collocation, get_tableau
 from .tangents import (
     AccelerationSlopes,

@@ -16,9 +16,10 @@ import numpy as np
 from ..boundary.marks import Array
 from ..tolerances import SAME, STEP_INSTANT, WHOLE_STEPS
 from .event_location import Crossing, GuardMemory, Guards
+from .flow import MANY, Flow, StepFailed
 from .guards import Guard
 from .munthe_kaas import Step
-from .stepping import MANY, Flow, StepFailed, StepMemory, Stepper
+from .stepping import StepMemory, Stepper
 
 M = TypeVar("M")
 E = TypeVar("E")
