@@ -26,6 +26,7 @@ from pinloop.integrate.implicit import (
     _extrapolation,
     _newton_solver,
     difference_slopes,
+    left_over,
     outgrown,
 )
 from pinloop.simulation.modes import RobotManifold
@@ -148,6 +149,13 @@ def test_a_guess_of_stages_goes_on_with_their_polynomial(name: str, ratio: float
     rise = p(c) - p(0.0)
     wanted = p(1.0 + ratio * c) - p(1.0)
     np.testing.assert_allclose(_extrapolation(c)(ratio) @ rise, wanted, rtol=1e-9)
+
+
+def test_nothing_is_said_of_slopes_that_have_no_end() -> None:
+    endless, tableau = np.array([[np.inf]]), get_tableau("dop853")
+    slopes, one = Slopes(np.zeros((1, 1)), endless, endless), np.ones(1)
+    assert not outgrown(tableau, 1.0, slopes) and slopes.fastest == 0.0
+    np.testing.assert_array_equal(left_over(tableau, 1.0, slopes, (one, one, one)), [0.0])
 
 
 @pytest.mark.parametrize(("rate", "stiff"), [(3.2, False), (3.4, True), (-100.0, False)])

@@ -51,8 +51,13 @@ class Slopes(NamedTuple):
     by_velocity: Array
 
     def motions(self) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
-        """Rates of the motions that small disturbances are made of, and psi beside v of each."""
+        """Rates of the motions that small disturbances are made of, and psi beside v of each.
+
+        Without an end of a slope nothing is known of any.
+        """
         n = len(self.by_position)
+        if not all(np.isfinite(part).all() for part in self):
+            return np.zeros(0, np.complex128), np.zeros((2 * n, 0), np.complex128)
         blocks = [[self.turning, np.eye(n)], [self.by_position, self.by_velocity]]
         rates, motions = np.linalg.eig(np.block(blocks))
         return rates.astype(np.complex128), motions.astype(np.complex128)

@@ -249,6 +249,10 @@ class Drivetrain:
         brake = self.motor_brake[1] + self.joint_brake[1]
         return np.asarray((acts & (brake > 0.0)) | (self._coulomb + self._extra > 0.0))
 
+    def resists(self, ramp: Array, slope: Array) -> NDArray[np.bool_]:
+        """Mask of the coordinates for which rest means anything: those, and gears with losses."""
+        return self.grips(ramp, slope) | (self.efficiency < 1.0)
+
     def dragged(self, sliding: Sliding) -> Array:
         """Torque of drives that cannot follow, at the joints and before losses [N m]."""
         sign = sliding.saturated_drive_sign

@@ -410,12 +410,12 @@ class StopSimulation:
         drives, v = self._drives(t), v.copy()
         level = np.where(drives, piece.v(t), 0.0)
         blocked = self.teeth.blocked.copy()
-        may_rest = self.train.dry | drives | (blocked > 0)
+        ramp, slope = self.clock.brake_times.ramp(self.train, t)
+        may_rest = self.train.resists(ramp, slope) | drives | (blocked > 0)
         # What rests is not taken along by a drive that hardly moves.
         met = drives & (v != 0.0) & (np.abs(v - level) <= self.tiny)
-        v[may_rest & (np.abs(v) <= self.tiny)] = 0.0
-        v[met] = level[met]
-        ramp, slope = self.clock.brake_times.ramp(self.train, t)
+        rests = may_rest & (np.abs(v) <= self.tiny)
+        q, v = self._with_exact(t, q, v, np.where(met, level, 0.0), rests | met)
         now = PhaseStart(
             t,
             q,
@@ -437,6 +437,20 @@ class StopSimulation:
         q, v, _ = self._project(t, q, v)
         self._require_kept(t, q, before, v)
         return phase, q, v
+
+    def _with_exact(
+        self, t: float, q: Array, v: Array, speeds: Array, some: NDArray[np.bool_]
+    ) -> tuple[Array, Array]:
+        """A state some of whose speeds are made exact, and the others consistent with them.
+
+        So what is decided is decided in the state in which the motion goes on: even rounding of a
+        speed matters where others are fast.
+        """
+        exact = np.where(some, speeds, v)
+        if self.projector is not None and self.equations.passage is None and (exact != v).any():
+            self.projector.lock(some)
+            q, exact, _ = self.projector.apply(t, q, exact)
+        return q, exact
 
     def _enter(self, phase: Phase) -> None:
         """Set up all that depends on the phase."""

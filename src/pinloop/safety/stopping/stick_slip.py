@@ -171,7 +171,7 @@ def _as_if_all_stuck(train: Drivetrain, now: PhaseStart) -> Phase:
     presses = (now.v == 0.0) & in_the_way(now.blocked, reference)
     drive_sign = np.where(now.drives & ~(with_drive | presses), np.sign(reference - now.v), 0.0)
     # Where nothing resists, direction and rest mean nothing: such a joint is free.
-    resists = train.grips(now.ramp, now.slope) | (train.efficiency < 1.0)
+    resists = train.resists(now.ramp, now.slope)
     stuck = (now.v == 0.0) & (resists | with_drive | (now.blocked > 0)) & ~follow
     direction = np.where(resists & ~stuck, np.sign(now.v), 0.0)
     if follow.any():
