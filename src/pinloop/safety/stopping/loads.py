@@ -14,7 +14,6 @@ coefficients are small.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -58,17 +57,12 @@ class Loads:
 SINKS = ("brake", "dry friction", "viscous friction", "short circuit", "gear losses")
 
 
-def measure_loads(
-    history: StopHistory, equations: StopEquations, solved: Sequence[Solved | None]
-) -> Loads:
-    """The loads in a stop.
-
-    ``solved``: their solutions at its states, where they are known.
-    """
+def measure_loads(history: StopHistory, equations: StopEquations) -> Loads:
+    """The loads in a stop."""
     nv, simple = history.robot.nv, history.train.single
     moving = history.moving
     pieces = moving.pieces
-    follower = _Follower(history, equations, solved)
+    follower = _Follower(history, equations)
     peaks = follower.peaks_of_states()
     small = small_energy(history.robot)
     floor = np.repeat([history.tiny, small, small], nv)
@@ -107,12 +101,9 @@ def small_energy(robot: Mechanism) -> float:
 class _Follower:
     """Evaluates speeds, torques and powers inside the steps of a stop."""
 
-    def __init__(
-        self, history: StopHistory, equations: StopEquations, solved: Sequence[Solved | None]
-    ) -> None:
+    def __init__(self, history: StopHistory, equations: StopEquations) -> None:
         self._history, self._equations = history, equations
-        known = [state or self._solve_at(k) for k, state in enumerate(solved)]
-        self._at_states = np.array(known)
+        self._at_states = np.array([*map(self._solve_at, range(len(history.run.t)))])
         steps, mode = history.moving.steps, history.run.mode
         # The state after a step is in the phase of the step; one at the start of a phase in the
         # next.

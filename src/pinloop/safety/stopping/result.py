@@ -29,7 +29,7 @@ from ..space.interval_tree import joint_limits
 from ..space.solids import Obstacle
 from ..space.swept import SweptVolume, swept_volume
 from .history import StopHistory
-from .loads import Ledger, Loads
+from .loads import Ledger, Loads, energy_ledger, measure_loads
 from .plan import Category
 from .prepared_robot import tool_of
 from .sensitivity import StopSensitivity
@@ -63,8 +63,6 @@ class StopResult:
         stopping_time: from the signal until all are at rest for good [s]; otherwise to the end.
         reaction_time: from the signal until the first brake or controlled deceleration acts [s].
         holding: what holds each joint at the end.
-        loads: the largest speeds, torques and energies, joint by joint.
-        ledger: where the energy went.
         events: time and name of everything that happened.
         history: phases and all that they rest on, for whoever needs the details.
     """
@@ -78,8 +76,6 @@ class StopResult:
     stopping_time: float
     reaction_time: float
     holding: Holding
-    loads: Loads = field(repr=False)
-    ledger: Ledger
     events: tuple[tuple[float, str], ...] = field(repr=False)
     history: StopHistory = field(repr=False)
 
@@ -95,6 +91,23 @@ class StopResult:
     def holds(self) -> bool:
         """Whether the robot has stopped and is held."""
         return self.outcome == "stopped"
+
+    @property
+    def loads(self) -> Loads:
+        """The largest speeds, torques and energies, joint by joint."""
+        return self._measured[0]
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where the energy went."""
+        return self._measured[1]
+
+    @cached_property
+    def _measured(self) -> tuple[Loads, Ledger]:
+        """Loads and ledger, computed when first asked for."""
+        equations = self.history.equations()
+        loads = measure_loads(self.history, equations)
+        return loads, energy_ledger(self.history, equations, loads)
 
     @cached_property
     def joints(self) -> dict[str, JointStop]:

@@ -28,7 +28,6 @@ from ...simulation.modes import ModalSystem
 from ...tolerances import PATH_DURATION, SAME
 from ..brakes.brakes import Brakes
 from .history import StopHistory
-from .loads import energy_ledger, measure_loads
 from .phase import pinned_bounds
 from .plan import Category, Plan, Trigger, as_category, make_plan
 from .prepared_robot import Drivetrain, Payload, PreparedRobot, prepare_robot
@@ -166,7 +165,6 @@ def _make_result(simulation: StopSimulation, system: ModalSystem, stands: bool) 
     if not held.all_held:
         outcome = "does not hold"
     history = simulation.history(system, outcome)
-    loads = measure_loads(history, equations, simulation.solved)
     return StopResult(
         robot=history.robot,
         brakes=history.train.brakes,
@@ -177,8 +175,6 @@ def _make_result(simulation: StopSimulation, system: ModalSystem, stands: bool) 
         stopping_time=all_stand_since(history) if stands else last.t,
         reaction_time=_reaction_time(history),
         holding=held,
-        loads=loads,
-        ledger=energy_ledger(history, equations, loads),
         events=history.run.events,
         history=history,
     )
