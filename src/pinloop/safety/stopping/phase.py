@@ -165,13 +165,18 @@ class PhaseTables:
         # drive pulls against a brake through a gear with losses.
         pulls = train.has_losses and phase.sliding.saturated_drive_sign[self.held].any()
         self.linear = not (self.follows or pulls)
-        self._limits: tuple[Array, Array, Array | None, Array | None] | None = None
-        up, down = self.gain(np.ones(n)), self.gain(-np.ones(n))
-        rotors = np.where(phase.gear_power_sign != 0.0, up * train.lossy, 0.0)
-        rate = (self._none, self._none) if slide.rate is None else slide.rate
-        extra = self._none if slide.extra is None else slide.extra
-        torques = [*slide.rest, *rate, *slide.viscous, extra, 1.0 / slide.shape, up, down, rotors]
-        self.in_kernel = self.held.tolist(), armature + rotors, np.array(torques)
+        self._limits: tuple[Array, Array | None] | None = None
+        torques, rotors = np.zeros((11, n)), self._none
+        torques[:2], torques[4:6], torques[8:10] = slide.rest, slide.viscous, 1.0
+        if slide.rate is not None:
+            torques[2:4] = slide.rate
+        if slide.extra is not None:
+            torques[6], torques[7] = slide.extra, 1.0 / slide.shape
+        if train.has_losses:
+            up, torques[9] = self.gain(np.ones(n)), self.gain(-np.ones(n))
+            torques[8] = up
+            torques[10] = rotors = np.where(phase.gear_power_sign != 0.0, up * train.lossy, 0.0)
+        self.in_kernel = self.held.tolist(), armature + rotors, torques
 
     def given(self, t: float) -> Array:
         """Accelerations of what is pinned, shape (nv,)."""
@@ -187,28 +192,23 @@ class PhaseTables:
 
     def bounds(self, t: float | Array, v: Array) -> tuple[Array, Array]:
         """See `pinned_bounds`."""
-        if not self.linear:
-            return pinned_bounds(self._train, self._phase, t, v)
-        if self._limits is None:
-            self._limits = self._limits_over_time()
-        low, high, low_rate, high_rate = self._limits
-        if low_rate is None or high_rate is None:
-            return low, high
-        later = t - self.slide.start
-        return low + low_rate * later, high + high_rate * later
+        return pinned_bounds(self._train, self._phase, t, v)
 
-    def _limits_over_time(self) -> tuple[Array, Array, Array | None, Array | None]:
-        """Bounds at the start of the phase, and their rates; None if they stay."""
-        start = self.slide.start
-        now = pinned_bounds(self._train, self._phase, start, self._none)
-        if not self._phase.sliding.slope[self.held].any():
-            return *now, None, None
-        second = pinned_bounds(self._train, self._phase, start + 1.0, self._none)
-        low_rate, high_rate = (
-            np.subtract(then, first, out=np.zeros_like(first), where=np.isfinite(first))
-            for first, then in zip(now, second, strict=True)
-        )
-        return *now, low_rate, high_rate
+    def _limits_over_time(self) -> tuple[Array, Array | None]:
+        """What `violations` are of zero torques at the start of the phase, and their rates.
+
+        None if they stay.
+        """
+        start, held = self.slide.start, self.held
+        limits = []
+        for t in (start, start + 1.0) if self._phase.sliding.slope[held].any() else (start,):
+            low, high = pinned_bounds(self._train, self._phase, t, self._none)
+            limits.append(np.concatenate([low[held], -high[held], self._none[self.rotors]]))
+        now, *later = limits
+        rates = [
+            np.subtract(then, now, out=np.zeros_like(now), where=np.isfinite(now)) for then in later
+        ]
+        return now - self.slack, rates[0] if rates else None
 
     def violations(self, t: float | Array, v: Array, torque: Array, output: Array) -> Array:
         """How far torques are beyond what ends the phase, at one instant or several [N m].
@@ -216,11 +216,19 @@ class PhaseTables:
         Those of what is pinned beyond their lower bounds, then those beyond their upper ones, then
         those behind gears that turn a rotor beyond zero.
         """
-        low, high = self.bounds(t, v)
-        held, sign = self.held, self._phase.gear_power_sign
-        parts = [(low - torque)[..., held], (torque - high)[..., held]]
-        parts.append((-sign * output)[..., self.rotors])
-        return np.asarray(np.concatenate(parts, axis=-1) - self.slack)
+        held, rotors = torque[..., self.held], output[..., self.rotors]
+        sign = self._phase.gear_power_sign[self.rotors]
+        parts = np.concatenate([-held, held, -sign * rotors], axis=-1)
+        if not self.linear:
+            low, high = (limit[..., self.held] for limit in self.bounds(t, v))
+            return np.asarray(parts + np.concatenate([low, -high, 0.0 * rotors], -1) - self.slack)
+        if self._limits is None:
+            self._limits = self._limits_over_time()
+        now, rate = self._limits
+        parts += now
+        if rate is not None:
+            parts += rate * (t - self.slide.start)
+        return np.asarray(parts)
 
 
 def gear_contacts(

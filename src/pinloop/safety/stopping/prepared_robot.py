@@ -262,10 +262,13 @@ class Drivetrain:
         """The torques of everything that slides, as long as that stays so."""
         direction = sliding.direction
         brakes = -direction * self._sliding_brakes
-        others = np.array([-direction * self._coulomb, self.dragged(sliding)])
+        rest = sliding.ramp * brakes
+        rest[0] -= direction * self._coulomb
+        if sliding.saturated_drive_sign.any():
+            rest[1] += self.dragged(sliding)
         return SlidingTorques(
             start=float(np.asarray(sliding.start)),
-            rest=sliding.ramp * brakes + others,
+            rest=rest,
             rate=sliding.slope * brakes if sliding.slope.any() else None,
             viscous=np.array([self._viscous, self._short * sliding.shorted]),
             extra=direction * self._extra if self._stribeck else None,

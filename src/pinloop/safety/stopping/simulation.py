@@ -56,7 +56,6 @@ from .stick_slip import PhaseStart, decide_phase
 from .stop_equations import (
     CHATTER,
     INSTANT,
-    Solved,
     StopEquations,
     StopTorque,
     chatter_message,
@@ -129,6 +128,7 @@ class StopSimulation:
         self.clock, self.standstill = PendingInstants(plan, train), standstill
         self.equations = StopEquations(equations, train)
         self.group = RobotManifold(robot)
+        self._plain = robot.nq == robot.nv and not equations.rows
         rows = equations.rows
         self.projector = Projector(equations, Projection(), self.group) if rows else None
         self.stepper = Stepper(method, np.where(robot.is_translation, robot.length, 1.0))
@@ -146,7 +146,6 @@ class StopSimulation:
         )
         self._guards: dict[Phase, Guards[PhaseEvent]] = {}
         self.recording = EveryStep(robot.nq, robot.nv)
-        self.solved: list[Solved | None] = []  # solutions of the equations at the stored states
         self.passages: list[Passage | None] = []  # what these states have followed
         self._regularity = 1.0  # at the last of them
         self.last: State | None = None
@@ -264,7 +263,6 @@ class StopSimulation:
     def record(self, state: State, step: Step | None) -> None:
         """See `HybridSystem`."""
         t, q, v, a = state[:4]
-        self.solved.append(self.equations.solution(a))
         self.passages.append(self._passage_of(step))
         psi, a0, inner = (step.psi, step.a0, step.bends) if step else (None, None, None)
         self.recording.add(Recorded(t, q, v, a, len(self.phases) - 1, psi, None, inner, a0))
@@ -276,7 +274,7 @@ class StopSimulation:
             if note := self._stiffness.look(t, state.memory.stiff, damping, left):
                 self.log.append((t, note))
             self._over = self._trial is not None and self._trial.enough(step)
-            self._require_drivable(t, self.solved[-1])
+            self._require_drivable(t, a)
 
     def _passage_of(self, step: Step | None) -> Passage | None:
         """The branch that a step has followed, or that it has crossed a singular pose on.
@@ -297,11 +295,14 @@ class StopSimulation:
                     passage = self.equations.passage_of(step.t0, step.q0, step.v0)
         return passage
 
-    def _require_drivable(self, t: float, solved: Solved | None) -> None:
+    def _require_drivable(self, t: float, a: Array) -> None:
         """Raise if drives go on with so much torque that the loops do not let them."""
         command, follow = self.clock.brake_times.command, self.phase.follow
         path = self._trial is not None and t > command  # may take any torque
-        if self.projector is None or solved is None or path or not self.overdriven:
+        if self.projector is None or path or not self.overdriven:
+            return
+        solved = self.equations.solution(a)
+        if solved is None:
             return
         limit = self.train.limit[follow]
         if (np.abs(solved.holding_torque[follow]) > _ANY_DRIVE * limit).any():
@@ -459,7 +460,8 @@ class StopSimulation:
         equations.enter(phase)
         self.phase = phase
         self.phases.append(phase)
-        self._flow = replace(self._flow, manifold=self.group.in_mode(phase.mode))
+        if not self._plain:  # else what does not move stays to the last bit by itself
+            self._flow = replace(self._flow, manifold=self.group.in_mode(phase.mode))
         watched = watched_joints(phase, self.train, self.tiny) + self.teeth.watched(phase.stuck)
         guards: list[Guard[PhaseEvent]] = [joint.guard(self.tiny) for joint in watched]
         if equations.bounded:

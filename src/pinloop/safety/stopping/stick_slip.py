@@ -109,8 +109,6 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
     M, f, J, gamma, _ = equations.system(now.t, now.q, now.v)
     phase = _as_if_all_stuck(train, now)
     ends = _ends(train, phase, now.t, now.v, kind=1)
-    # The rows stand in for inertia that the tree lacks.
-    whole = factor_mass(M + np.diag(train.lossy), J)[0]
     broken: dict[int, int] = {}
     loose: dict[int, int] = {}
     while True:
@@ -124,8 +122,12 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
         broken |= new
         if new:
             continue
-        noise = holding_noise(whole, f, J, ends[:2], reaction, equations.weight)
-        noise += _growth(train, now)
+        noise = phase.noise  # zero, as it is of what nothing may hold
+        if len(contacts.columns):
+            # The rows stand in for inertia that the tree lacks.
+            whole = factor_mass(M + np.diag(train.lossy), J)[0]
+            noise = holding_noise(whole, f, J, ends[:2], reaction, equations.weight)
+            noise += _growth(train, now)
         settled = _settled(train, phase, now, contacts, (torque, side), loose, noise)
         settled = _marked_redundant(settled, M + np.diag(train.lossy), J)
         at, ends_at = contacts.columns, (torque - contacts.low, contacts.high - torque)
@@ -163,13 +165,17 @@ def _decided(
 
 def _as_if_all_stuck(train: Drivetrain, now: PhaseStart) -> Phase:
     """The phase in which everything sticks that has no speed against ground or drive."""
-    reference, rate = now.piece.v(now.t), now.piece.a(now.t)
-    with_drive = now.drives & (now.v == reference)
-    # A drive that stands still and shall stay so helps to hold, and so does one that presses its
-    # joint against a stop; one that starts is followed.
-    follow = with_drive & ((reference != 0.0) | (rate != 0.0) | now.piece.may_reverse)
-    presses = (now.v == 0.0) & in_the_way(now.blocked, reference)
-    drive_sign = np.where(now.drives & ~(with_drive | presses), np.sign(reference - now.v), 0.0)
+    with_drive = follow = now.drives
+    drive_sign, power, noise = np.zeros((3, len(now.v)))
+    if now.drives.any():
+        reference, rate = now.piece.v(now.t), now.piece.a(now.t)
+        with_drive = now.drives & (now.v == reference)
+        # A drive that stands still and shall stay so helps to hold, and so does one that presses
+        # its joint against a stop; one that starts is followed.
+        follow = with_drive & ((reference != 0.0) | (rate != 0.0) | now.piece.may_reverse)
+        presses = (now.v == 0.0) & in_the_way(now.blocked, reference)
+        moves_alone = now.drives & ~(with_drive | presses)
+        drive_sign = np.where(moves_alone, np.sign(reference - now.v), 0.0)
     # Where nothing resists, direction and rest mean nothing: such a joint is free.
     resists = train.resists(now.ramp, now.slope)
     stuck = (now.v == 0.0) & (resists | with_drive | (now.blocked > 0)) & ~follow
@@ -186,7 +192,6 @@ def _as_if_all_stuck(train: Drivetrain, now: PhaseStart) -> Phase:
         now.limited,
         now.shorted,
     )
-    power, noise = np.zeros((2, len(now.v)))
     return Phase(sliding, stuck, follow, now.piece, power, now.blocked, _mode(()), noise)
 
 
