@@ -24,6 +24,7 @@ import pinloop as pl
 
 from .measure import Sample, interleaved
 from .robots import URDF
+from .stop_parts import stop_times
 
 __all__ = ["importing", "loading", "losses", "memory", "stops"]
 
@@ -98,7 +99,7 @@ def losses(rounds: int, until: float = 1.0) -> list[dict[str, Any]]:
 
 
 def stops(count: int) -> dict[str, Any]:
-    """Stops per second of CPU time in a study of random cases on one core."""
+    """Stops per second of CPU time on one core: in a study of random cases, and alone."""
     robot, brakes = pl.load(URDF / "six_axis_arm.urdf"), URDF / "six_axis_arm.brakes.yaml"
     with tempfile.TemporaryDirectory() as folder:
         pl.study(robot, brakes, sampling=pl.safety.Sobol(4), results=Path(folder) / "w.csv", jobs=1)
@@ -109,7 +110,8 @@ def stops(count: int) -> dict[str, Any]:
             pl.study(robot, brakes, sampling=pl.safety.Sobol(count), results=results, jobs=1)
             times.append((time.process_time() - begin) / count)
     sample = Sample.of(times)
-    return {"count": count, "time": asdict(sample), "per_second": 1 / sample.least}
+    rates = {"count": count, "time": asdict(sample), "per_second": 1 / sample.least}
+    return rates | {"single": stop_times(count)}
 
 
 def loading(rounds: int) -> list[dict[str, Any]]:

@@ -274,11 +274,30 @@ def _losses(entries: list[Results]) -> str:
 
 
 def _stops(entry: Results) -> str:
+    single = entry["single"]
+    rows = [
+        [part, *(f"{1e6 * one['parts'][part]:.0f}" for one in single)]
+        for part in single[0]["parts"]
+    ]
+    whole = "all of it, not timed part by part, without loads"
+    rows.append([whole, *(f"{1e6 * one['time']:.0f}" for one in single)])
+    rates = " and ".join(f"{1 / one['time']:.0f} of the {one['robot']}" for one in single)
     return (
         "## Stops\n\n"
         f"A study of {entry['count']} random poses and speeds of the six-axis arm, category 0, "
         f"defaults, with everything that is written: {_time(entry['time'])} per stop, "
-        f"{entry['per_second']:.0f} stops per second and core.\n"
+        f"{entry['per_second']:.0f} stops per second and core.\n\n"
+        f"`pl.stop` alone, per second and core: {rates}, at a load of {single[0]['load']:.1f} of "
+        "the machine. A stop has "
+        + " and ".join(
+            f"{one['phases']:.1f} phases and {one['evaluations']:.0f} accelerations"
+            for one in single
+        )
+        + " on average. Where the time goes, in µs per stop:\n\n"
+        + table(["part", *(one["robot"] for one in single)], rows, "lrr")
+        + "\nThe kernel computes accelerations, all of a step in one call. What is left is Python: "
+        "a phase begins with a decision about all joints, and most have one step, and another one "
+        "to the event that ends it.\n"
     )
 
 

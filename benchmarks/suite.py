@@ -21,6 +21,8 @@ from .robots import MOTIONS, RIGHT_HAND_SIDES
 DOCS = Path(__file__).parents[1] / "docs"
 PARTS = ("rhs", "precision", "losses", "stops", "loading", "import", "memory")
 
+_OF_MACHINE = ("machine", "versions", "missing", "quick")
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Parse, measure, write."""
@@ -32,16 +34,20 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, default=None, help="folder, docs by default")
     parser.add_argument("--scaling", action="store_true", help="odca_scaling too")
     parser.add_argument("--report", action="store_true", help="only write the page anew")
+    parser.add_argument("--renew", action="store_true", help="only these parts of the page")
     given = parser.parse_args(arguments)
     output = given.output or DOCS
     partial = bool(given.quick or given.case or given.part)
-    if partial and not given.report and given.output is None:
+    if partial and not (given.report or given.renew) and given.output is None:
         print("part of the suite: nothing is written (give --output FOLDER)", file=sys.stderr)
     if given.report:
         results = json.loads((output / "performance.json").read_text(encoding="utf-8"))
     else:
         results = measured(given.case or names, given.part or list(PARTS), quick=given.quick)
-    if given.report or given.output is not None or not partial:
+    if given.renew:
+        old = json.loads((output / "performance.json").read_text(encoding="utf-8"))
+        results = old | {key: part for key, part in results.items() if key not in _OF_MACHINE}
+    if given.renew or given.report or given.output is not None or not partial:
         output.mkdir(parents=True, exist_ok=True)
         print(write(results, output))
     else:

@@ -103,7 +103,7 @@ class _Follower:
 
     def __init__(self, history: StopHistory, equations: StopEquations) -> None:
         self._history, self._equations = history, equations
-        self._at_states = np.array([*map(self._solve_at, range(len(history.run.t)))])
+        self._at_states = self._solve_states()
         steps, mode = history.moving.steps, history.run.mode
         # The state after a step is in the phase of the step; one at the start of a phase in the
         # next.
@@ -118,11 +118,18 @@ class _Follower:
         self._sliding = _stack_sliding([phase.sliding for phase in history.phases]).at(mode[steps])
         self._follow = np.array([phase.follow for phase in history.phases])[mode[steps]]
 
-    def _solve_at(self, k: int) -> Solved:
-        """The solution of the equations at a stored state."""
-        run = self._history.run
-        self._history.enter(self._equations, k)
-        return self._equations.solve(float(run.t[k]), run.q[k], run.v[k])
+    def _solve_states(self) -> Array:
+        """Solutions of the equations at the stored states, shape (k, 4, nv)."""
+        history, run = self._history, self._history.run
+        keys = [(mode, id(history.branches[k])) for k, mode in enumerate(run.mode.tolist())]
+        first, solutions = 0, []
+        for last in range(1, len(keys) + 1):
+            if last == len(keys) or keys[last] != keys[first]:
+                history.enter(self._equations, first)
+                part = slice(first, last)
+                solutions.append(self._equations.solve_all(run.t[part], run.q[part], run.v[part]))
+                first = last
+        return np.concatenate(solutions)
 
     def peaks_of_states(self) -> Array:
         """Largest speeds, torques and torques of gears at the states, shape (3 nv,)."""
