@@ -111,11 +111,11 @@ def solve_stick_slip(
     common = np.minimum(contacts.inertia_up, contacts.inertia_down)
     if common.any():
         return _with_common_inertia(M, f, J, gamma, contacts, common, slack)
-    if k and len(J) == 0:
-        a, torque = _stuck(M, f, contacts)
+    if k and (stuck := _stuck(M, f, J, gamma, contacts)) is not None:
         # Most often everything holds, and what is within its bounds needs no search.
+        a, torque, multipliers = stuck
         if ((contacts.low < torque) & (torque < contacts.high)).all():
-            return Decision(a, torque, np.zeros(k, dtype=np.int64), np.zeros(0))
+            return Decision(a, torque, np.zeros(k, dtype=np.int64), multipliers)
     units = np.zeros((k, len(f)))
     units[np.arange(k), at] = 1.0
     # Sizes alone; the mass matrix may be singular where the rows hold, see `saddle`.
@@ -159,19 +159,31 @@ def _with_common_inertia(
     return replace(decision, torque=decision.torque - common * (decision.a[at] - contacts.target))
 
 
-def _stuck(M: Array, f: Array, contacts: Contacts) -> tuple[Array, Array]:
-    """Accelerations if all contacts stick and there are no rows, and the torques that this takes.
+def _stuck(
+    M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts
+) -> tuple[Array, Array, Array] | None:
+    """Accelerations if all contacts stick, the torques that this takes, and reactions of the rows.
 
-    For the arguments see `solve_stick_slip`.
+    None if rows depend on each other then, for which nothing of it may be unique, or possible. For
+    the arguments see `solve_stick_slip`.
     """
-    at = contacts.columns
+    at, multipliers = contacts.columns, np.zeros(len(J))
     a, moves = np.zeros(len(f)), np.ones(len(f), dtype=bool)
     a[at], moves[at] = contacts.target, False
     free = moves.nonzero()[0]
+    if len(free) < len(J):
+        return None
     if len(free):
         rows = M.take(free, 0)
-        a[free] = solve_mass(rows.take(free, 1), f[free] - rows @ a)
-    return a, (M @ a - f)[at]
+        inertia, rest = rows.take(free, 1), f[free] - rows @ a
+        if len(J) == 0:
+            a[free] = solve_mass(inertia, rest)
+        else:
+            part = Saddle(inertia, J[:, free])
+            if part.rank < len(J):
+                return None
+            a[free], multipliers = part.solve(rest, -gamma - J[:, at] @ a[at])
+    return a, (M @ a - f - multipliers @ J)[at], multipliers
 
 
 def _with_rows(

@@ -131,7 +131,7 @@ class BrakeTimes:
     def ramp(self, train: Drivetrain, t: float) -> tuple[Array, Array]:
         """Part of the torque of each brake from ``t`` on, and its rate [1/s], shape (nv,)."""
         begin, full = self.engagement(train)
-        if not np.isfinite(self.brake):
+        if t < self.brake:
             return np.zeros(len(begin)), np.zeros(len(begin))
         rise = np.where(train.rise > 0, train.rise, 1.0)
         rising = (begin <= t) & (t < full)

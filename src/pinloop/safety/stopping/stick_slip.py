@@ -106,9 +106,13 @@ class PhaseStart:
 def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
     """Decide who sticks, who follows and who slides, all together."""
     train = equations.train
-    M, f, J, gamma, _ = equations.system(now.t, now.q, now.v)
     phase = _as_if_all_stuck(train, now)
+    if not (train.has_losses or phase.pinned.any()):
+        return phase  # there is nothing to decide
+    M, f, J, gamma, _ = equations.system(now.t, now.q, now.v)
     ends = _ends(train, phase, now.t, now.v, kind=1)
+    # The rows stand in for inertia that the tree lacks.
+    whole = factor_mass(M + np.diag(train.lossy), J)[0]
     broken: dict[int, int] = {}
     loose: dict[int, int] = {}
     while True:
@@ -122,12 +126,8 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
         broken |= new
         if new:
             continue
-        noise = phase.noise  # zero, as it is of what nothing may hold
-        if len(contacts.columns):
-            # The rows stand in for inertia that the tree lacks.
-            whole = factor_mass(M + np.diag(train.lossy), J)[0]
-            noise = holding_noise(whole, f, J, ends[:2], reaction, equations.weight)
-            noise += _growth(train, now)
+        noise = holding_noise(whole, f, J, ends[:2], reaction, equations.weight)
+        noise += _growth(train, now)
         settled = _settled(train, phase, now, contacts, (torque, side), loose, noise)
         settled = _marked_redundant(settled, M + np.diag(train.lossy), J)
         at, ends_at = contacts.columns, (torque - contacts.low, contacts.high - torque)
