@@ -256,12 +256,12 @@ POSE_SLOPE = 1e-6
 """1: slopes, distances and heights below this part of the robot's length are none"""
 ALIKE = 1e-7
 """1: relative difference of poses that reach equally far, of which the first is taken"""
-FIT_COST = 1e-9
-"""1: relative gain at which a fit of an axis ends"""
-FIT_STEP = 1e-7
-"""1: relative step at which a fit of an axis ends"""
-FIT_SLOPE = 1e-8
-"""1: slope at which a fit of an axis ends"""
+FIT_COST = 1e-6
+"""1: relative gain at which a fit of an axis ends: a thousandth of the standard errors"""
+FIT_DIGITS = 1e-6
+"""1: misfit that is the rounding of parameters to six digits"""
+FIT_STEP = 1e-9
+"""1: relative step at which the model of an axis is as good as it gets: that costs no stops"""
 LEAST_TORQUE = 1e-12
 """N m: least torque that a fit of an axis starts from"""
 TOUCH = 1e-5

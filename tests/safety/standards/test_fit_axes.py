@@ -114,7 +114,7 @@ def test_neither_more_nor_less_stops(start: float, monkeypatch: pytest.MonkeyPat
     rows = [pl.safety.Measured("axis", 1.0, 0.1, None)]
     axis = AxisFit(wheel(), on_axis(dynamic_torque=5.0), "axis", rows, ("delay",), {})
     with pytest.raises(pl.BadValue, match="fit of delay of joint 'axis' has come to the edge"):
-        axis.sensitivity(np.array([start]))
+        axis.differences(np.array([start]))
 
 
 def test_stops_that_cannot_be_computed_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,3 +132,45 @@ def test_stops_that_cannot_be_computed_are_left(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(pl.safety.Measured, "stop", failing)
     made = fit(table(INERTIA, [3.0, 1.0], 9.0), ["dynamic_torque"], on_axis(dynamic_torque=99.0))
     assert values(made)["dynamic_torque"] == pytest.approx(9.0, rel=1e-4)
+
+
+# -- how many stops it takes ----------------------------------------------------------------------
+
+LONG_AGO = {
+    ("dynamic_torque",): ([3.0], 12),
+    ("dynamic_torque", "delay"): ([-3.0], 25),
+    ("dynamic_torque", "viscous"): ([3.0], 29),
+    ("viscous", "dynamic_torque", "delay"): ([1.0, -3.0], 68),
+}
+"""Parameters, speeds, and the stops that a fit with differences made of them."""
+
+
+@pytest.mark.parametrize("names", LONG_AGO)
+def test_a_fifth_of_the_stops(names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Derivatives come with each stop, and no stop is made twice."""
+    right, count = pl.safety.Measured.stop, 0
+
+    def counted(*given: Any, **more: Any) -> pl.StopResult:
+        nonlocal count
+        count += 1
+        return right(*given, **more)
+
+    monkeypatch.setattr(pl.safety.Measured, "stop", counted)
+    speeds, before = LONG_AGO[names]
+    true = {"dynamic_torque": 9.0, "delay": 0.04, "viscous": 1.5}
+    delay, viscous = (true[key] if key in names else 0.0 for key in ("delay", "viscous"))
+    made = fit(table(INERTIA, speeds, 9.0, delay, viscous), names)
+    assert values(made) == pytest.approx({name: true[name] for name in names}, rel=1e-4)
+    assert count <= before / 5
+
+
+def test_slopes_are_those_by_differences() -> None:
+    """Of a static torque in proportion, of a brake in its band, of dry friction at its bound."""
+    by = on_axis(
+        dynamic_torque=6.0, static_torque=7.0, tolerance=0.2, band=-1.0, coulomb=0.5, delay=0.02
+    )
+    rows = [pl.safety.Measured("axis", v, 0.8 * abs(v), 1.1) for v in (1.0, -2.0)]
+    names = ("dynamic_torque", "coulomb", "viscous", "delay", "rise")
+    axis = AxisFit(wheel(INERTIA), by, "axis", rows, names, {})
+    x = np.array([by.joints["axis"].dynamic_torque, 0.5, 0.0, 0.02, 0.0]) / axis.scale
+    np.testing.assert_allclose(axis.sensitivity(x), axis.differences(x), rtol=2e-3, atol=1e-5)

@@ -240,6 +240,23 @@ def test_brakes_that_come_at_once_but_not_in_one_order() -> None:
     assert s["angle:a", "delay:b"] == 0.0 and s["angle:b", "delay:b"] == pytest.approx(0.7)
 
 
+@pytest.mark.parametrize("controller", [0.0, 0.01])
+def test_brakes_that_come_with_the_power_or_with_the_signal(controller: float) -> None:
+    """They cannot come before: derivatives are those to later."""
+    arm = of_arm()
+    joints = {
+        name: replace(brake, rise=0.0, delay=0.0) for name, brake in arm.brakes.joints.items()
+    }
+    by = replace(arm.brakes, chain=pl.safety.Chain(0.0, controller), joints=joints)
+    situation, names = replace(arm, brakes=by), ["delay:joint_1", "rise:joint_2"]
+    made, h = situation.stop(), 1e-6
+    s = made.sensitivity(["stopping_time", "angle:joint_1", "path", "energy:brake"], names)
+    values = measured(s.outputs)
+    for k, name in enumerate(names):
+        expected = (values(situation.changed(name, h).stop()) - values(made)) / h
+        np.testing.assert_allclose(s.matrix[:, k], expected, rtol=1e-3)
+
+
 def test_stops_that_do_not_end_at_rest() -> None:
     down = stop(slider(2.0, 0.5), -1.0, on_axis(dynamic_torque=5.0), until=0.2)
     with pytest.raises(pl.BadValue, match="ends as 'does not hold': only stops that end at rest"):

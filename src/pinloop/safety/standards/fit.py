@@ -3,14 +3,18 @@
 One axis is bounded least squares in natural units. An unknown is a parameter over its natural size:
 the size at which it alone would make a stop like those of the table. So a sensitivity of 1 means
 that the parameter counts, and one of 0.01 that the data would hardly change without it.
+
+Stops are dear, and each tells its own derivatives: a step is the least squares of a model, in which
+times and angles are linear in all parameters but the torque, and in its reciprocal, as those of a
+wheel with a delay are. Only where a step ends are stops made, none twice.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,12 +23,12 @@ import scipy
 
 from ...boundary.arguments import public
 from ...boundary.marks import Array
-from ...errors import BadValue, PinloopWarning, StopFailed
+from ...errors import BadValue, PinloopError, PinloopWarning, StopFailed
 from ...model.mechanism import Mechanism
 from ...tables.report import Cell, KeyValues, Notes, Report, Reported, Table
-from ...tolerances import FIT_COST, FIT_SLOPE, FIT_STEP, LEAST_TORQUE
+from ...tolerances import FIT_COST, FIT_DIGITS, FIT_STEP, LEAST_TORQUE
 from ..brakes.brakes import Brakes
-from ..brakes.joint_brake import Source
+from ..brakes.joint_brake import JOINT_PARAMETERS, Source
 from ..stopping import StopResult
 from ..stopping.result import PLANNING_AID
 from .comparison import Comparison, compare
@@ -39,10 +43,14 @@ _PART = 0.02
 """Part that a parameter has in a combination, from which on it takes part in it."""
 _STEP = 1e-4
 """Step of the differences, in natural units."""
+_STEPS, _NARROWEST = 40, 1e-3
+"""Steps of the search at most, and part of its widest at which it gives up."""
+_WIDEST = 9.0
+"""How many times larger or smaller a torque becomes in a step, besides once, at most."""
 _MISFIT = 0.02
 """Misfit that is worth a warning: more than the rounding of published numbers."""
 _TORQUES = ("dynamic_torque", "coulomb")
-_SHARES = (0.5, 1.0, 2.0, 4.0, 8.0)
+_SHARES = (1.0, 2.0, 4.0, 8.0, 0.5)
 """Torques to start from, in natural units, beside that of the brakes, which may be nothing."""
 _ROUNDS = 8
 """How often all axes are fitted, at most."""
@@ -85,7 +93,10 @@ class Solution(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AxisFit:
-    """The fit of some parameters of the brake of a joint; ``brakes``: where the search starts."""
+    """The fit of some parameters of the brake of a joint.
+
+    ``brakes``: where the search starts; ``known``: the stops that have been made.
+    """
 
     robot: Mechanism
     brakes: Brakes
@@ -94,15 +105,60 @@ class AxisFit:
     names: tuple[str, ...]
     arguments: Mapping[str, Any]
     source: str = ""
+    known: dict[Hashable, StopResult] = field(default_factory=dict, repr=False)
 
     def solve(self, *, anew: bool = True) -> Solution:
         """Fit; from several torques if anew, not only from those of the brakes."""
+        x, width = self._start(anew=anew), 1.0
+        errors, slopes = self.errors(x), self.sensitivity(x)
+        for _ in range(_STEPS):
+            cost = float(errors @ errors)
+            there, expected = self._model_step(x, errors, slopes, width)
+            gain = cost - expected
+            if gain <= FIT_COST * cost or cost <= self.count * FIT_DIGITS**2 or (there == x).all():
+                break
+            found = self.errors(there)
+            if np.all(np.isfinite(found)) and found @ found < cost:
+                x, errors, width = there, found, min(1.0, 2.0 * width)
+                slopes = self.sensitivity(x)
+            elif width > _NARROWEST:
+                width /= 4.0
+            else:
+                break
+        return self._judged(x, errors, slopes)
+
+    def _model_step(
+        self, x: Array, errors: Array, slopes: Array, width: float
+    ) -> tuple[Array, float]:
+        """Where the model of the stops is best, and its sum of squares there.
+
+        Args:
+            x: where its stops were made, in natural units.
+            errors: logarithms of computed over measured numbers there.
+            slopes: their derivatives.
+            width: part of the widest step that is allowed.
+        """
+        torque = [k for k, name in enumerate(self.names) if name in _TORQUES][:1]
+        by_torque = np.isin(np.arange(len(x)), torque) & (x > 0.0)
+        factor = 1.0 + width * _WIDEST
+        low = np.where(by_torque, x / factor, np.maximum(x - width, 0.0))
+        high = np.where(by_torque, x * factor, x + width)
+
+        def misses(there: Array) -> Array:
+            linear = there - x
+            shift = np.where(by_torque, x * linear / np.where(by_torque, there, 1.0), linear)
+            return errors + np.log(np.maximum(1.0 + slopes @ shift, LEAST_TORQUE))
+
         # "dogbox" puts what is at its bound exactly there.
         done = scipy.optimize.least_squares(
-            self.errors, self._start(anew=anew), self.sensitivity, bounds=(0.0, np.inf),
-            method="dogbox", ftol=FIT_COST, xtol=FIT_STEP, gtol=FIT_SLOPE, max_nfev=40,
+            misses, x, bounds=(low, high), method="dogbox", ftol=FIT_STEP, xtol=FIT_STEP,
+            gtol=FIT_STEP,
         )  # fmt: skip
-        return self._judged(np.asarray(done.x), np.asarray(done.fun), np.asarray(done.jac))
+        return self._rounded(np.asarray(done.x)), 2.0 * float(done.cost)
+
+    def _rounded(self, x: Array) -> Array:
+        """With six digits: more would pretend to be known, and be other stops than the last."""
+        return np.array([_six_digits(value) for value in x * self.scale]) / self.scale
 
     def errors(self, x: Array) -> Array:
         """Logarithms of computed over measured numbers; infinite if the axis does not stop."""
@@ -120,13 +176,30 @@ class AxisFit:
         # A stop that fails is no number of the table; the size of what is returned must stay.
         return together if np.all(np.isfinite(together)) else np.full(self.count, np.inf)
 
-    @property
-    def count(self) -> int:
-        """How many numbers the rows have."""
-        return sum(row.numbers for row in self.rows)
-
     def sensitivity(self, x: Array) -> Array:
-        """Derivatives of the errors, shape (count, len(names)), by differences to one side."""
+        """Derivatives of the errors, shape (count, len(names)); where stops have none, by steps."""
+        brakes = self._with(x * self.scale)
+        brake = brakes.joints[self.joint]
+        inputs, factors = [], self.scale.copy()
+        for k, name in enumerate(self.names):
+            # The static torque keeps its ratio to the dynamic one.
+            together = name == "dynamic_torque" and brake.static_torque and brake.dynamic_torque
+            inputs.append(f"{'brake_torque' if together else name}:{self.joint}")
+            factors[k] /= brake.dynamic_torque if together else 1.0
+        parts = []
+        for row in self.rows:
+            pairs = [(f"time:{self.joint}", row.time), (f"angle:{self.joint}", row.angle)]
+            wanted = [name for name, given in pairs if given is not None]
+            try:
+                found = self._stop(row, brakes).sensitivity(wanted, inputs)
+            except PinloopError:
+                return self.differences(x)
+            parts.append(found.matrix / found.output_values[:, None] * factors)
+        slopes = np.vstack(parts)
+        return slopes if np.all(np.isfinite(slopes)) else self.differences(x)
+
+    def differences(self, x: Array) -> Array:
+        """The same by differences to one side."""
         here, columns = self.errors(x), []
         for k, step in enumerate(_STEP * np.eye(len(x))):
             there = self.errors(x + step)
@@ -141,6 +214,11 @@ class AxisFit:
                 )
             columns.append((there - here) / step[k])
         return np.stack(columns, axis=1)
+
+    @property
+    def count(self) -> int:
+        """How many numbers the rows have."""
+        return sum(row.numbers for row in self.rows)
 
     @cached_property
     def scale(self) -> Array:
@@ -173,12 +251,17 @@ class AxisFit:
     def _stop(self, row: Measured, brakes: Brakes) -> StopResult:
         """A stop, not followed for much longer than it should take."""
         until = min(self.arguments.get("until", np.inf), _PATIENCE * row.likely_time)
-        return row.stop(self.robot, brakes, **{**self.arguments, "until": until})
+        key = _key(row, brakes)
+        if key not in self.known:
+            self.known[key] = row.stop(self.robot, brakes, **{**self.arguments, "until": until})
+        return self.known[key]
 
     def _with(self, values: Array, identified: Mapping[str, bool] | None = None) -> Brakes:
         """The brakes with other parameters of this axis; static torque in proportion."""
         brake = self.brakes.joints[self.joint]
-        changes: dict[str, Any] = dict(zip(self.names, map(float, values), strict=True))
+        # Without the rounding of natural units, so that the same values are the same stops.
+        plain = [float(f"{value:.12g}") for value in values]
+        changes: dict[str, Any] = dict(zip(self.names, plain, strict=True))
         of = f"fitted to {self.source or 'a table of stops'}"
         sources: dict[str, Source] = {}
         notes = {}
@@ -208,14 +291,13 @@ class AxisFit:
         torques = [k for k, name in enumerate(self.names) if name in _TORQUES]
         shares = _SHARES if anew and torques else ()
         places = [own, *(np.where(np.arange(len(own)) == torques[0], x, own) for x in shares)]
-        misses = [float(np.sum(self.errors(place) ** 2)) for place in places]
-        best = int(np.argmin(misses))
-        if not np.isfinite(misses[best]):
-            raise BadValue(
-                f"the brakes from which the fit starts do not bring joint '{self.joint}' to rest "
-                "in every stop of the table; start from stronger ones, or fit dynamic_torque too"
-            )
-        return places[best]
+        for place in places:
+            if np.all(np.isfinite(self.errors(place))):
+                return place
+        raise BadValue(
+            f"the brakes from which the fit starts do not bring joint '{self.joint}' to rest "
+            "in every stop of the table; start from stronger ones, or fit dynamic_torque too"
+        )
 
     def _judged(self, x: Array, errors: Array, sensitivity: Array) -> Solution:
         """Standard errors, and what the data does not tell.
@@ -223,8 +305,7 @@ class AxisFit:
         With the singular values s and directions V of the sensitivity per number, directions whose
         s is next to nothing are blind; in the others the covariance is ``spread^2 V s^-2 V'``.
         """
-        # Six digits: more would pretend to be known.
-        n, values = len(self.names), np.array([float(f"{value:.6g}") for value in x * self.scale])
+        n, values = len(self.names), np.array([_six_digits(value) for value in x * self.scale])
         _, sizes, V = np.linalg.svd(sensitivity, full_matrices=True)
         sizes = np.concatenate([sizes, np.zeros(n - len(sizes))])
         visible = sizes / np.sqrt(self.count)
@@ -356,11 +437,12 @@ def fitted(
     """As `fit_brakes`, but what the data does not tell is in the result only."""
     names = _checked(table.for_robot(robot), brakes, parameters)
     solved: dict[str, Solution] = {}
+    known: dict[Hashable, StopResult] = {}
     for _ in range(_ROUNDS):
         most = 0.0
         for joint in dict.fromkeys(row.joint for row in table.rows):
             rows = [row for row in table.rows if row.joint == joint and row.numbers]
-            axis = AxisFit(robot, brakes, joint, rows, names, arguments, table.source)
+            axis = AxisFit(robot, brakes, joint, rows, names, arguments, table.source, known)
             if joint in solved:
                 # Have the brakes of the other axes changed its stops since it was fitted?
                 moved = float(np.max(np.abs(axis.errors_with(brakes) - solved[joint].errors)))
@@ -380,9 +462,25 @@ def fitted(
             f"{_ROUNDS} rounds: the fit is not settled"
         )
     notes += _band_notes(brakes, solved, names)
-    results = table.stops(robot, brakes, **arguments)
+    # What was followed for long enough in the search is followed no further.
+    made = {key: stop for key, stop in known.items() if stop.outcome != "time-out"}
+    results = [
+        made.get(_key(row, brakes)) or row.stop(robot, brakes, **arguments) for row in table.rows
+    ]
     values = tuple(value for solution in solved.values() for value in solution.parameters)
     return Fit(brakes, values, compare(results, table), tuple(notes))
+
+
+def _six_digits(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _key(row: Measured, brakes: Brakes) -> Hashable:
+    """What tells the stop of a row of a table with some brakes from others."""
+    numbers = tuple(
+        getattr(brake, name) for brake in brakes.joints.values() for name in JOINT_PARAMETERS
+    )
+    return id(row), numbers
 
 
 def _band_notes(brakes: Brakes, joints: Iterable[str], names: Sequence[str]) -> list[str]:

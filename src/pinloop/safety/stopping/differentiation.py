@@ -46,7 +46,8 @@ def differentiate_stop(
     outputs = _outputs(stop, of)
     inputs = stop_inputs(history, to)
     equations = history.equations()
-    integrands = list(dict.fromkeys(x.integrand for x in outputs if x.integrand is not None))
+    used = dict.fromkeys(x.integrand for x in outputs if x.integrand is not None)
+    integrands = sorted(used, key=lambda x: -1 in x.columns)
     starts = dict(zip(integrands, np.cumsum([0, *(x.size for x in integrands)]), strict=False))
     changes = InputChanges(history, equations, inputs)
     variation = StopVariation(history, equations, changes, integrands)
@@ -55,8 +56,9 @@ def differentiate_stop(
         if output.integrand is None:
             rows.append(output.change(variation))
         else:
-            start = int(starts[output.integrand])
-            rows.append(output.weights @ variation.integrals[start : start + output.integrand.size])
+            counts = output.weights.nonzero()[0]  # others may have no derivative
+            own = variation.integrals[int(starts[output.integrand]) + counts]
+            rows.append(output.weights[counts] @ own)
     return StopSensitivity(
         tuple(output.name for output in outputs),
         tuple(output.unit for output in outputs),

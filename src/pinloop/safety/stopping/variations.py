@@ -131,6 +131,9 @@ class StopVariation:
         inputs: InputChanges,
         integrands: Sequence[Integrand] = (),
     ) -> None:
+        # The powers of brakes come first, if they count.
+        powers = bool(integrands) and -1 not in integrands[0].columns
+        self._brakes_counted = history.robot.nv if powers else 0
         self._history, self._equations, self.inputs = history, equations, inputs
         self._integrands, self._manifold = integrands, RobotManifold(history.robot)
         self.changes = inputs.initial.copy()
@@ -151,6 +154,7 @@ class StopVariation:
     def _follow(self) -> None:
         run = self._history.run
         k, last = 0, len(run.t) - 1
+        self._begin_later(int(np.searchsorted(run.t, run.t[0], side="right")) - 1)
         while k < last:
             j = k
             while j < last and run.t[j + 1] == run.t[k]:
@@ -274,13 +278,33 @@ class StopVariation:
             gone = power - self._integrand_values_at(last, self._enter(last, inside=False))
             self.integrals += self._jumps(gone, happening)
 
+    def _begin_later(self, k: int) -> None:
+        """Let brakes that act from the signal on come a little later."""
+        run, times, train = self._history.run, self._history.brake_times, self._equations.train
+        t, inputs = float(run.t[k]), self.inputs
+        if times.command <= t:
+            self._lose(inputs.command != 0.0, t, "the command comes with the signal, at once")
+        if times.off <= t:
+            self._lose(inputs.drive_off != 0.0, t, "the power goes with the signal, at once")
+        slopes, late = self._enter(k, inside=False), self._begin + 0.5 * inputs.rise
+        full = (times.engagement(train)[1] <= t) & train.has_brake & ~slopes.phase.pinned
+        power = self._integrand_values_at(k, slopes)
+        for column in full.nonzero()[0].tolist():
+            own = self._brake_response(column, k)
+            self.changes[len(own) :] -= np.outer(own, late[:, column])
+            if self._brakes_counted > column:
+                self.integrals[column] -= power[column] * late[:, column]
+
     def _jumps(self, gone: Array, happening: Happening) -> Array:
         """What integrals change by because an integrand jumps later, shape (m, k)."""
         large = np.abs(gone) > SAME * max(1.0, float(np.abs(gone).max()))
         columns = [column for integrand in self._integrands for column in integrand.columns]
-        jumps = np.zeros((len(gone), len(happening.change)))
+        change = happening.change
+        jumps = np.zeros((len(gone), len(change)))
         for row in large.nonzero()[0].tolist():
-            jumps[row] = gone[row] * happening.change_of(columns[row])
+            # What brakes take begins with each of them; the rest with what they have in common.
+            own = happening.change_of(columns[row]) if row < self._brakes_counted else change
+            jumps[row] = gone[row] * own
         return jumps
 
     def _lose(self, mask: Mask, t: float, why: str) -> None:
@@ -304,20 +328,22 @@ class StopVariation:
         parted = ~alike & np.isfinite(self.changes).all(axis=0)
         if not parted.any():
             return
-        rest = shift.copy()
-        for cause in happening.causes:
-            if cause.column is not None and np.isinf(cause.rate):
-                own = self._shift_of(cause.column, first, last, phases)
-                self.changes[n:, parted] -= np.outer(own, cause.change[parted])
-                rest -= own
-        if np.abs(rest).max() <= ONE_CAUSE * np.abs(shift).max():
-            return
         others = [x for x in happening.causes if x.column is None or np.isfinite(x.rate)]
-        if others:
-            change = Happening(happening.t, tuple(others)).change
-            self.changes[n:, parted] -= np.outer(rest, change[parted])
-        else:
-            self.changes[:, parted] = np.nan
+        common = Happening(happening.t, tuple(others)).change if others else None
+        rest = np.repeat(shift[:, None], len(change), axis=1)
+        for cause in happening.causes:
+            if cause.column is None or np.isfinite(cause.rate):
+                continue
+            own = self._shift_of(cause.column, first, last, phases)
+            counts = parted.copy()
+            if common is not None and phases[0].pinned[cause.column]:
+                # A brake that comes before its drive lets go does nothing until then.
+                counts &= phases[1].pinned[cause.column] | (cause.change > common)
+            self.changes[n:, counts] -= np.outer(own, cause.change[counts])
+            rest[:, counts] -= own[:, None]
+        left = parted & (np.abs(rest).max(axis=0) > ONE_CAUSE * np.abs(shift).max())
+        nothing = np.full(len(change), np.nan)
+        self.changes[n:, left] -= (rest * (nothing if common is None else common))[:, left]
         lost = parted & ~np.isfinite(self.changes).all(axis=0)
         names = " and ".join(dict.fromkeys(cause.name for cause in happening.causes))
         self._lose(lost, happening.t, f"{names} at once, in one order or the other")
@@ -327,18 +353,33 @@ class StopVariation:
         run, n = self._history.run, self._history.robot.nv
         torque, given = np.zeros((2, n, 1))
         state = float(run.t[last]), run.q[last], run.v[last]
-        pinned = [bool(phase.pinned[column]) for phase in phases]
-        if all(pinned):
+        before, after = (bool(phase.pinned[column]) for phase in phases)
+        if before and after:
             given[column] = run.a[last, column] - run.a[first, column]
-        elif not any(pinned):
-            for k, sign in ((first, -1.0), (last, 1.0)):
-                self._enter(k, inside=False)
-                equations = self._equations
-                joint, before = equations.tables.slide.torques(state[0], state[2])
-                direction = equations.phase.sliding.direction
-                through = equations.train.through_gear(before, direction)
-                torque[column] += sign * (joint + through)[column]
+        elif not before and not after:
+            torque[column] = self._torque_at(column, last) - self._torque_at(column, first)
+        elif before:
+            return self._brake_response(column, last)
         return self._enter(last, inside=False).response(*state, torque, given)[:, 0]
+
+    def _torque_at(self, column: int, k: int) -> float:
+        """Torque of what slides on a coordinate at a state."""
+        self._enter(k, inside=False)
+        equations, run = self._equations, self._history.run
+        joint, before = equations.tables.slide.torques(float(run.t[k]), run.v[k])
+        through = equations.train.through_gear(before, equations.phase.sliding.direction)
+        return float((joint + through)[column])
+
+    def _brake_response(self, column: int, k: int) -> Array:
+        """What the full torque of a brake, on a coordinate that slides, makes of accelerations."""
+        run, slopes = self._history.run, self._enter(k, inside=False)
+        t, tables, train = float(run.t[k]), self._equations.tables, self._equations.train
+        direction = slopes.phase.sliding.direction[column]
+        gain = tables.gain(tables.slide.torques(t, run.v[k])[1])[column]
+        torque = np.zeros((len(run.v[k]), 1))
+        brake = train.joint_brake[0, column] + gain * train.motor_brake[0, column]
+        torque[column] = -direction * slopes.phase.sliding.ramp[column] * brake
+        return slopes.response(t, run.q[k], run.v[k], torque, np.zeros_like(torque))[:, 0]
 
     def _hit(self, hit: Transition, a_before: Array, a_after: Array, happening: Happening) -> None:
         """Carry changes through an impact."""
