@@ -90,6 +90,9 @@ def test_rotors_come_through_gears() -> None:
     np.testing.assert_allclose(whole.rotors, reductions**2 * rotors)
     np.testing.assert_allclose(whole.at_motors.diagonal(), rotors * (1 + whole.load_ratio))
     assert np.isinf(load.load_ratio).all() and (np.abs(whole.coupling) <= 1 + 1e-12).all()
+    bar = robot("five-bar")
+    plain = pl.reflected_inertia(bar, bar.neutral, actuated=["m1", "close"])
+    np.testing.assert_array_equal(plain.at_motors, plain.matrix)  # no gear is known
     assert "coupling" in str(whole) and "shoulder" in whole._repr_html_()
 
 
@@ -111,11 +114,12 @@ def test_inertia_of_a_locked_robot_and_without_end() -> None:
 
 
 def by_linear_programs(
-    machine: pl.Mechanism, q: Array, tool: str, direction: Array, limits: tuple[Array, Array]
+    drives: pl.DriveTorques, q: Array, tool: str, direction: Array, limits: tuple[Array, Array]
 ) -> tuple[float, float]:
     """Greatest force and speed with reactions, and all velocities, as unknowns."""
+    machine, (torque, speed) = drives.robot, limits
     J, T = pl.Constraints(machine).jacobian(q), jacobian(machine, q, tool)
-    at, (torque, speed) = columns(machine, machine.actuated), limits
+    at = columns(machine, drives.axes.joints)
     k, rows = len(at), len(J)
     weight = pin.computeGeneralizedGravity(machine.model, machine.model.createData(), q)
     goal = np.zeros(k + rows + 1)
@@ -136,22 +140,33 @@ def by_linear_programs(
 
 
 @pytest.mark.parametrize(
-    ("name", "tool"), [("palletizer", "tool0"), ("delta", "platform"), ("stewart", "platform")]
+    ("name", "tool", "joints"),
+    [
+        ("palletizer", "tool0", None),
+        ("delta", "platform", None),
+        ("stewart", "platform", None),
+        ("planar-3-RRR", "platform", ("a0", "a1", "a2", "b0", "b1")),
+    ],
 )
 @pytest.mark.parametrize("seed", [1, 2])
-def test_forces_and_speeds_by_linear_programs(name: str, tool: str, seed: int) -> None:
+def test_forces_and_speeds_by_linear_programs(
+    name: str, tool: str, joints: tuple[str, ...] | None, seed: int
+) -> None:
     machine, rng = robot(name), np.random.default_rng(seed)
-    q = assembled(machine, seed)
-    k = len(machine.actuated)
-    hold = np.abs(pl.DriveTorques(machine)(q, np.zeros(machine.nv), np.zeros(machine.nv)).torque)
+    q, driven = assembled(machine, seed), joints or machine.actuated
+    k, rest = len(driven), np.zeros(machine.nv)
+    hold = np.abs(pl.DriveTorques(machine, actuated=driven)(q, rest, rest).torque)
     torque, speed = hold + rng.uniform(1.0, 500.0, k), rng.uniform(0.1, 3.0, k)
-    named = [dict(zip(machine.actuated, x.tolist(), strict=True)) for x in (torque, speed)]
-    drives = pl.DriveTorques(machine, limits=named[0])
+    named = [dict(zip(driven, x.tolist(), strict=True)) for x in (torque, speed)]
+    drives = pl.DriveTorques(machine, actuated=driven, limits=named[0])
     directions = rng.normal(size=(5, 3))
+    if name == "planar-3-RRR":
+        directions[:, 1] = 0.0  # it lies in this plane
     can = pl.tool_capability(drives, tool, q, directions=directions, speeds=named[1])
     for d, force, fast in zip(can.directions, can.force[0], can.speed[0], strict=True):
-        expected = by_linear_programs(machine, q, tool, d, (torque, speed))
+        expected = by_linear_programs(drives, q, tool, d, (torque, speed))
         assert (force, fast) == pytest.approx(expected, rel=1e-6)
+        assert fast > 0
 
 
 def test_five_bar_by_its_jacobian() -> None:
@@ -225,36 +240,41 @@ def test_what_the_greatest_force_asks_of_the_drives() -> None:
 
 def test_reachable_poses_are_closed_within_limits_and_in_order() -> None:
     machine = robot("palletizer")
-    grid = {"shoulder": np.linspace(-0.6, 1.3, 6), "elbow": np.linspace(-0.3, 1.3, 5)}
+    grid = {"shoulder": np.linspace(-0.9, 1.7, 7), "elbow": np.linspace(-0.6, 1.6, 5)}
     poses = pl.reachable_poses(machine, grid)
     at = [machine.coordinates(name).q.start for name in grid]
     J = pl.Constraints(machine)
-    assert 10 < len(poses) <= 30
+    assert 8 < len(poses) < 30
     low, high = machine.model.lowerPositionLimit, machine.model.upperPositionLimit
     assert ((poses >= low - 1e-9) & (poses <= high + 1e-9)).all()
     assert max(float(np.abs(J.residual(q)).max()) for q in poses) < 1e-9
     places = [tuple(q[at].tolist()) for q in poses]
     assert places == sorted(places) and set(poses[:, at[0]]) <= set(grid["shoulder"])
+    arm = robot("six_axis_arm")
+    first = arm.joints[1]
+    end = float(arm.model.upperPositionLimit[1])
+    assert len(pl.reachable_poses(arm, {first: [0.0, 0.5 * end, 1.1 * end]})) == 2
     # Each one by itself: what is left out can be closed by no pose within the limits.
     alone = set()
     for a in grid["shoulder"]:
         for b in grid["elbow"]:
             try:
                 pl.assemble(machine, fixed={"shoulder": a, "elbow": b})
-            except pl.LoopNotClosed:
+            except (pl.LoopNotClosed, pl.BadValue):
                 continue
             alone.add((float(a), float(b)))
     assert set(places) == alone
 
 
-def test_poses_of_other_assemblies_are_not_among_them() -> None:
+def test_coarse_grids_stay_on_the_branch_of_fine_ones() -> None:
     machine = robot("five-bar")
-    grid = {"m1": np.linspace(-1.0, 1.0, 9), "m2": np.linspace(-1.0, 1.0, 9)}
-    poses = pl.reachable_poses(machine, grid, machine.neutral)
-    assert len(poses) > 20
-    elbows = poses[:, columns(machine, ("e1",))[0]]
-    neighbours = np.abs(np.diff(elbows))[np.abs(np.diff(poses[:, 0])) < 1e-9]
-    assert neighbours.max() < 1.0
+    coarse, fine = (
+        pl.reachable_poses(machine, {x: np.linspace(-1.6, 1.6, n) for x in ("m1", "m2")}, q)
+        for n, q in ((3, machine.neutral), (17, machine.neutral))
+    )
+    assert len(coarse) == 9
+    for q in coarse:
+        assert np.abs(fine - q).max(axis=1).min() < 1e-8
 
 
 def test_a_table_and_a_map() -> None:
@@ -294,3 +314,7 @@ def test_a_point_that_moves_while_drives_stand() -> None:
     assert np.isfinite(pl.tool_capability(drives, "l2", q, speeds={"m1": 1, "m2": 1}).speed).all()
     with pytest.raises(pl.BadValue, match="do not determine"):
         pl.tool_capability(loose, "l2", q)
+    floating = build({**m.five_bar(), "gravity": (0, 0, 0)})
+    loose = pl.DriveTorques(floating, actuated=["m1"])
+    can = pl.tool_capability(loose, ("l2", (0.1, 0.2, 0.3)), q, speeds={"m1": 1.0})
+    assert np.isnan(can.speed).all()

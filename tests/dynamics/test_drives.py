@@ -22,7 +22,7 @@ from .. import mechanisms as m
 from .. import random_linkages
 from ..motion_by_hand import potential_energy, rate
 from ..screw_tables import Array, build
-from ..states import SHIPPED, SMALL, allowed, assembled, close, robot
+from ..states import SHIPPED, SMALL, allowed, assembled, close, one_body, robot
 from .test_inverse import planned, spin
 
 minimize: Any = scipy.optimize.minimize
@@ -246,6 +246,39 @@ def test_no_slower_motion_helps_what_cannot_be_held() -> None:
     load = pl.DriveTorques(machine, actuated=("m1", "m2"), limits={"m1": 0.01, "m2": 0.01})(q, v, a)
     assert load.slowdown == np.inf and not load.feasible
     assert "However slow" in str(load)
+
+
+def test_friction_and_weight_do_not_fall_with_the_speed() -> None:
+    """One wheel: ``tau = I a s^2 + friction + weight``, solved by hand."""
+    flat = one_body("revolute", inertia=(1.0, 1.0, 3.0), gravity=(0.0, 0.0, 0.0))
+    rub = [pl.forces.JointFriction(coefficients={"joint": 2.0})]
+    wheel = pl.DriveTorques(flat, actuated=["joint"], limits={"joint": 5.0}, forces=rub)
+    load = wheel(np.zeros(1), np.array([1.0]), np.array([4.0]))
+    assert load.torque[0] == pytest.approx(14.0) and load.slowdown == pytest.approx(2.0)
+    stuck = pl.DriveTorques(flat, actuated=["joint"], limits={"joint": 2.0}, forces=rub)
+    assert stuck(np.zeros(1), np.array([1.0]), np.array([4.0])).slowdown == np.inf
+    braking = wheel(np.zeros(1), np.array([1.0]), np.array([-4.0]))
+    assert braking.torque[0] == pytest.approx(-10.0)
+    assert braking.slowdown == pytest.approx(np.sqrt(12.0 / 7.0))
+
+
+def test_a_state_that_only_speed_allows() -> None:
+    """A bar that falls needs no torque, and more than there is when it falls slowly."""
+    bar = one_body("revolute", com=(0.5, 0.0, 0.0), gravity=(0.0, -10.0, 0.0))
+    inertia, weight = 1.0 + 0.25, 5.0
+    fall = -weight / inertia
+    drives = pl.DriveTorques(bar, actuated=["joint"], limits={"joint": 4.0})
+    q, v = np.zeros((2, 1)), np.ones((2, 1))
+    alone = drives(q[0], v[0], np.array([fall]))
+    assert alone.feasible and alone.torque[0] == pytest.approx(0.0, abs=1e-12)
+    down = drives(q[0], v[0], np.array([2.2 * fall]))  # -6 of the drive: faster than it falls
+    assert down.slowdown == pytest.approx(np.sqrt(2.2 * weight / (weight + 4.0)))
+    # As slow as the second has to be, the first is allowed as well.
+    both = drives.along(q, v, np.array([[fall], [2.2 * fall]]))
+    assert both.slowdown == pytest.approx(down.slowdown)
+    # And where nearly nothing is left of the speed, the first one is not allowed any more.
+    both = drives.along(q, v, np.array([[fall], [50.0 * fall]]))
+    assert both.slowdown == np.inf
 
 
 def test_along_a_motion_the_slowest_state_decides() -> None:

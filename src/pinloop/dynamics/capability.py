@@ -139,11 +139,8 @@ def reflected_inertia(
     solid = values > RANK * values[-1:]
     root = vectors[:, solid] / np.sqrt(values[solid]) / unit[:, None]
     own = axes.columns >= 0  # joints that close loops have no rotors
-    rotors, ratios = (
-        np.where(own, np.array(x)[axes.columns], 0.0)
-        for x in (model.armature, model.rotorGearRatio)
-    )
-    ratios[ratios == 0.0] = 1.0
+    rotors = np.where(own, np.array(model.armature)[axes.columns], 0.0)
+    ratios = np.where(own, np.array(model.rotorGearRatio)[axes.columns], 1.0)
     return ReflectedInertia(axes.names, root @ root.T, rotors, ratios, int(solid.sum()))
 
 

@@ -319,8 +319,6 @@ class Demand:
             last = self.solutions.last_within(path, self.bounds, s)
             if not last:
                 return None
-            if last == s:  # but for rounding
-                break
             s = last
         return s
 
@@ -359,18 +357,16 @@ class _DryFriction:
     def torque(self, data: pin.Data, v: Array, a: Array) -> Array:
         """Generalised force, shape (nv,), at the kinematics in ``data``."""
         force = np.zeros(self._nv)
-        still = [SAME * max(1.0, float(np.abs(x).max(initial=0.0))) for x in (v, a)]
         at = self._columns
-        force[at] = -self._limits * _direction(v[at], a[at], still)
+        force[at] = -self._limits * _directions(v[at], a[at])
         for axis in self._others:
             J = axis.motion.jacobian(data)[axis.place]
             # At rest an axis has no acceleration but that of the joints.
-            sign = _direction(np.atleast_1d(J @ v), np.atleast_1d(J @ a), still)[0]
-            force -= axis.limit * sign * J
+            force -= axis.limit * _directions(J @ v, J @ a) * J
         return force
 
 
-def _direction(rate: Array, acceleration: Array, still: Sequence[float]) -> Array:
-    """Signs of rates, or of accelerations where there are none."""
-    begins = np.where(np.abs(acceleration) > still[1], np.sign(acceleration), 0.0)
-    return np.where(np.abs(rate) > still[0], np.sign(rate), begins)
+def _directions(rates: ArrayLike, accelerations: ArrayLike) -> Array:
+    """Signs of rates [rad/s, m/s], or of accelerations where there are none."""
+    begins = np.where(np.abs(accelerations) > SAME, np.sign(accelerations), 0.0)
+    return np.where(np.abs(rates) > SAME, np.sign(rates), begins)

@@ -46,9 +46,6 @@ def least_distance(G: Array, h: Array) -> tuple[Array | None, Array]:
     if left > NO_SOLUTION:
         u *= size / left
         return G.T @ u, u
-    active = u.nonzero()[0]
-    # To the last bits, for what follows from it: these rows depend on each other in one way.
-    u[active] = np.abs(np.linalg.svd(G[active].T)[2][-1])
     return None, u
 
 
