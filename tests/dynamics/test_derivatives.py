@@ -141,6 +141,15 @@ def test_reactions_that_are_not_unique_have_no_derivative() -> None:
         np.testing.assert_array_equal(~np.isnan(part), np.repeat(unique[:, None], part.shape[1], 1))
 
 
+@pytest.mark.parametrize("locks", [("crank",), ("crank", "rocker"), ("crank", "elbow", "rocker")])
+def test_locks_that_share_a_load_have_no_derivatives_of_their_reactions(locks: Any) -> None:
+    """A four-bar is held by one lock; a second one may share its load with it, and its loop."""
+    state = State(states.robot("four-bar"), locks=locks)
+    unique = state.equations.motion(0.0, state.q, state.v * 0.0).determined
+    found = derivatives_at(state.equations, 0.0, state.q, state.v * 0.0)
+    np.testing.assert_array_equal(np.isfinite(found.reactions_dq).all(axis=1), unique)
+
+
 @pytest.mark.parametrize("space", ["SE3", "SO3xR3"])
 def test_robots_in_absolute_coordinates_have_them_too(space: Any) -> None:
     robot = states.robot("fourbar").absolute(space)

@@ -24,6 +24,7 @@ from ..linalg.saddle import Elimination, Saddle
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import JointChain, MovingTree
 from ..model.workspace import remembered
+from ..tolerances import RANK
 from .equations import EquationsOfMotion
 from .parameters import Parameter
 
@@ -46,6 +47,7 @@ class Derivatives:
         reactions_dtau: by generalised forces, likewise.
         reactions_dp: by parameters, likewise.
         violation_dq: derivative of how fast the rows are violated, ``J v - b``, shape (rows, nv).
+        violation_dp: by parameters, shape (rows, parameters).
         J: the same by velocities; where loops are closed also that of positions by positions.
         closure_dp: by parameters, how far closed loops open, shape (rows, parameters): what moves
             a joint needs other positions, ``J dq + closure_dp dp = 0``.
@@ -67,6 +69,7 @@ class Derivatives:
     reactions_dtau: Array
     reactions_dp: Array
     violation_dq: Array
+    violation_dp: Array
     J: Array
     closure_dp: Array
     labels: tuple[str, ...]
@@ -141,8 +144,10 @@ def derivatives_at(
     _check(equations, t, ddq)
     parts = [n, 2 * n, 3 * n]
     still = np.zeros((len(equations.rows) - len(row.J), ddq.shape[1]))
-    violation = np.vstack([row.rate_q[:, inputs.columns], still[:, :n]])
-    opened = np.vstack([inputs.side_by_side(row.J, []), still[:, 2 * n :]])
+    violation, opened = (
+        np.vstack([inputs.side_by_side(part, []), still[:, 2 * n :]])
+        for part in (row.rate_q, row.J)
+    )
     ddq_dq, ddq_dv, ddq_dtau, ddq_dp = np.split(ddq, parts, 1)
     by_q, by_v, by_tau, by_p = np.split(reactions, parts, 1)
     return Derivatives(
@@ -156,7 +161,8 @@ def derivatives_at(
         reactions_dv=by_v,
         reactions_dtau=by_tau,
         reactions_dp=by_p,
-        violation_dq=violation,
+        violation_dq=violation[:, :n],
+        violation_dp=violation[:, n:],
         J=J,
         closure_dp=opened[:, n:],
         labels=equations.rows.labels,
@@ -309,6 +315,9 @@ class _Solved:
         x, self.multipliers = self._saddle.solve(f_f, b_f)
         self.x = self._elimination.restore(x)
         self._unique, self.neglected = self._saddle.determined, self._saddle.neglected
+        # What the other rows may share as they like may also press on what is locked.
+        shared = self._saddle.dependencies * rows.scale[:u] @ self._J[:, self._locked]
+        self._shares = np.abs(shared).max(axis=0, initial=0.0) > RANK
         held = (M @ self.x - f - self._J.T @ self.multipliers)[self._locked]
         self.reactions = np.append(self.multipliers, held)
 
@@ -326,5 +335,6 @@ class _Solved:
         held = (self._M @ changes + missing - self._J.T @ lam)[self._locked]
         if len(self._locked) > len(self._elimination.known):
             held[:] = np.nan  # two locks share a coordinate
+        held[self._shares] = np.nan
         lam[~self._unique] = np.nan
         return changes, np.vstack([lam, held])

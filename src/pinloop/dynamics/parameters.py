@@ -47,6 +47,10 @@ class Parameter(ABC):
     def labels(self, robot: Mechanism) -> tuple[str, ...]:
         """A name for each number."""
 
+    def units(self, robot: Mechanism) -> tuple[str, ...]:
+        """Unit of each number; empty if it is not known."""
+        return tuple("" for _ in self.labels(robot))
+
     @property
     def places(self) -> tuple[str, ...]:
         """Joints and frames that the numbers move; then `loads` is not asked."""
@@ -55,6 +59,10 @@ class Parameter(ABC):
     def loads(self, equations: EquationsOfMotion, t: float, q: Array, v: Array, a: Array) -> Array:
         """Derivatives of ``M a + nle - tau`` at fixed ``a``, shape (nv, numbers)."""
         return np.zeros((equations.robot.nv, 0))
+
+    def energy_slopes(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Array:
+        """Derivatives of kinetic, potential and stored energy together, shape (numbers,) [J]."""
+        raise BadValue(f"derivatives of energies by {self!r} are not available")
 
     def of_robot(self, robot: Mechanism, values: Array) -> Mechanism:
         """The robot with other values, shape (numbers,)."""
@@ -102,10 +110,44 @@ def _edited(
     return changed if robot.regularization is None else regularize(changed)
 
 
+class _Inertial(Parameter):
+    """Numbers of the inertia of what a joint carries, in which all is linear by its regressors."""
+
+    @property
+    @abstractmethod
+    def carrier(self) -> str:
+        """Body or frame."""
+
+    @abstractmethod
+    def dynamic_slopes(self, robot: Mechanism) -> Array:
+        """Derivatives of the dynamic parameters of what the joint carries, shape (numbers, 10)."""
+
+    def loads(self, equations: EquationsOfMotion, t: float, q: Array, v: Array, a: Array) -> Array:
+        """By the regressor of the joint torques."""
+        with equations.robot.workspace() as data:
+            whole = pin.computeJointTorqueRegressor(equations.robot.model, data, q, v, a)
+        return self._by_regressor(equations.robot, np.array(whole))
+
+    def energy_slopes(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Array:
+        """By the regressors of the energies."""
+        model = equations.robot.model
+        with equations.robot.workspace() as data:
+            kinetic = np.array(pin.computeKineticEnergyRegressor(model, data, q, v))
+            whole = kinetic + np.array(pin.computePotentialEnergyRegressor(model, data, q))
+        return np.asarray(self._by_regressor(equations.robot, whole[None])[0])
+
+    def _by_regressor(self, robot: Mechanism, whole: Array) -> Array:
+        """What a regressor of all bodies makes of the numbers; of the ground nothing."""
+        joint = robot.model.frames[robot.frame_id(self.carrier)].parentJoint
+        if joint == 0:
+            return np.zeros((len(whole), len(self.labels(robot))))
+        return np.asarray(whole[:, 10 * (joint - 1) : 10 * joint] @ self.dynamic_slopes(robot).T)
+
+
 @public
 @checked
 @dataclass(frozen=True)
-class BodyInertia(Parameter):
+class BodyInertia(_Inertial):
     """Mass, centre of mass and moments of inertia of a body, as its file has them.
 
     Ten numbers: the mass [kg], the centre of mass in the body's frame [m], the moments about it
@@ -123,19 +165,32 @@ class BodyInertia(Parameter):
         names = ("mass", "com x", "com y", "com z", *moments)
         return tuple(f"{self.body}: {name}" for name in names)
 
-    def loads(self, equations: EquationsOfMotion, t: float, q: Array, v: Array, a: Array) -> Array:
-        """By the regressor of the body that the joint carries."""
-        robot = equations.robot
+    def units(self, robot: Mechanism) -> tuple[str, ...]:
+        """Of mass, lengths and moments."""
+        return ("kg", *3 * ("m",), *6 * ("kg m^2",))
+
+    def dynamic_slopes(self, robot: Mechanism) -> Array:
+        """By differences, which are exact: they are polynomials."""
+        given = self._numbers(robot)
+        place = robot.model.frames[robot.frame_id(self.body)].placement
+
+        def dynamic(change: Array) -> Array:
+            return np.array(place.act(_inertia(given + change)).toDynamicParameters())
+
+        return slopes(dynamic, 10)
+
+    @property
+    def carrier(self) -> str:
+        """The body."""
+        return self.body
+
+    def _numbers(self, robot: Mechanism) -> Array:
+        """What they are now, as the robot's file has them."""
         body = next((b for b in robot.description.bodies if b.name == self.body), None)
         if body is None:
             raise BadValue(f"robot '{robot.name}' has no body '{self.body}'")
         moments = [np.array(body.inertia)[i, k] for _, i, k in _MOMENTS]
-        given = np.array([body.mass, *body.com, *moments])
-
-        def loads(x: Array) -> Array:
-            return _inertia_loads(robot, self.body, _inertia(x), (q, v, a))
-
-        return slopes(lambda change: loads(given + change), 10).T
+        return np.array([body.mass, *body.com, *moments])
 
     def of_robot(self, robot: Mechanism, values: Array) -> Mechanism:
         """With another body."""
@@ -153,7 +208,7 @@ class BodyInertia(Parameter):
 @public
 @checked
 @dataclass(frozen=True)
-class PointMass(Parameter):
+class PointMass(_Inertial):
     """Mass of a small payload [kg], one more than there may be already.
 
     Args:
@@ -168,10 +223,20 @@ class PointMass(Parameter):
         """What it is."""
         return (f"point mass on {self.frame}",)
 
-    def loads(self, equations: EquationsOfMotion, t: float, q: Array, v: Array, a: Array) -> Array:
+    def units(self, robot: Mechanism) -> tuple[str, ...]:
+        """That of a mass."""
+        return ("kg",)
+
+    def dynamic_slopes(self, robot: Mechanism) -> Array:
         """Those of one kilogram."""
-        one = _inertia(np.array([1.0, *self.point, *np.zeros(6)]))
-        return _inertia_loads(equations.robot, self.frame, one, (q, v, a))[:, None]
+        kilogram = _inertia(np.array([1.0, *self.point, *np.zeros(6)]))
+        place = robot.model.frames[robot.frame_id(self.frame)].placement
+        return np.array(place.act(kilogram).toDynamicParameters())[None]
+
+    @property
+    def carrier(self) -> str:
+        """The frame."""
+        return self.frame
 
     def of_robot(self, robot: Mechanism, values: Array) -> Mechanism:
         """With the payload; the same rows hold its loops."""
@@ -195,10 +260,19 @@ class Armature(Parameter):
         """What it is."""
         return tuple(f"armature of {self.joint}" for _ in range(robot.coordinates(self.joint).nv))
 
+    def units(self, robot: Mechanism) -> tuple[str, ...]:
+        """Of moments and masses."""
+        linear = robot.is_translation[robot.coordinates(self.joint).v]
+        return tuple("kg" if straight else "kg m^2" for straight in linear)
+
     def loads(self, equations: EquationsOfMotion, t: float, q: Array, v: Array, a: Array) -> Array:
         """The accelerations of the joint."""
         at = equations.robot.coordinates(self.joint).v
         return np.diag(a)[:, at]
+
+    def energy_slopes(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Array:
+        """Half the squares of the rates."""
+        return np.asarray(0.5 * v[equations.robot.coordinates(self.joint).v] ** 2)
 
     def of_robot(self, robot: Mechanism, values: Array) -> Mechanism:
         """With another rotor."""
@@ -229,14 +303,23 @@ class ForceParameter(Parameter):
 
     def loads(self, equations: EquationsOfMotion, t: float, q: Array, v: Array, a: Array) -> Array:
         """Of the force alone, by differences in the number."""
-        value = self._number(getattr(self.force, self.name, None))
-        step = SLOPE_STEP * max(abs(value), 1.0)
+        step = SLOPE_STEP * max(abs(self.value), 1.0)
 
         def torque(change: float) -> Array:
-            changed = self.of_force(self.force, value + change)
+            changed = self.of_force(self.force, self.value + change)
             return EquationsOfMotion(equations.robot, forces=[changed]).force(t, q, v)
 
         return -slope(torque, step)[:, None]
+
+    def energy_slopes(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Array:
+        """Of what the force stores."""
+
+        def stored(change: float) -> Array:
+            changed = self.of_force(self.force, self.value + change)
+            energies = EquationsOfMotion(equations.robot, forces=[changed]).energies(t, q, v)[2]
+            return np.array([sum(energies.values())])
+
+        return slope(stored, SLOPE_STEP * max(abs(self.value), 1.0))
 
     def of_force(self, force: Force, value: float) -> Force:
         """A force with another number."""
@@ -247,8 +330,13 @@ class ForceParameter(Parameter):
         changed: Force = replace(force, **{self.name: number})  # type: ignore[type-var]
         return changed
 
+    @property
+    def value(self) -> float:
+        """The present number."""
+        return self._number(getattr(self.force, self.name, None))
+
     def _number(self, given: Any) -> float:
-        """The present value."""
+        """The number in a value."""
         number = given.get(self.joint) if self.joint and isinstance(given, dict) else given
         if isinstance(number, bool) or not isinstance(number, (int, float)):
             raise BadValue(
@@ -276,6 +364,10 @@ class Placement(Parameter):
     def labels(self, robot: Mechanism) -> tuple[str, ...]:
         """What each number is."""
         return tuple(f"{self.name}: {axis}" for axis in ("x", "y", "z", "rx", "ry", "rz"))
+
+    def units(self, robot: Mechanism) -> tuple[str, ...]:
+        """Of shifts and turns."""
+        return (*3 * ("m",), *3 * ("rad",))
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -312,16 +404,3 @@ def _inertia(x: Array) -> pin.Inertia:
     (xx, xy, yy, xz, yz, zz) = x[4:]
     inertia.inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     return inertia
-
-
-def _inertia_loads(
-    robot: Mechanism, frame: str, inertia: pin.Inertia, state: tuple[Array, Array, Array]
-) -> Array:
-    """``M a + nle`` of an inertia on a frame, shape (nv,)."""
-    at = robot.model.frames[robot.frame_id(frame)]
-    if at.parentJoint == 0:
-        return np.zeros(robot.nv)
-    with robot.workspace() as data:
-        regressor = np.array(pin.computeJointTorqueRegressor(robot.model, data, *state))
-    own = regressor.reshape(robot.nv, -1)[:, 10 * (at.parentJoint - 1) :][:, :10]
-    return np.asarray(own @ at.placement.act(inertia).toDynamicParameters())
