@@ -61,6 +61,13 @@ LEAST_ERROR = 1e-10
 SOLVED_STEP = 1e-13
 """1, rad, m: tolerance to which an implicit step of fixed size is solved"""
 
+RETRACED = 1e-8
+"""rad, lengths: how far a step of a run may be off that is computed again for its tangent; also of
+its speed as a fraction, and ten times the method's tolerances if those are more"""
+SHALLOW = 1e-3
+"""1: part of its range by which a guard turns back beyond zero, or before it, where an event is
+about not to happen, or to happen"""
+
 # -- ranks ----------------------------------------------------------------------------------------
 
 RANK = 1e-9

@@ -11,9 +11,9 @@ import pytest
 import pinloop as pl
 from pinloop.integrate import (
     AccelerationSlopes,
+    Carry,
     Flow,
     GuardSlopes,
-    InstantTangent,
     StepMemory,
     Stepper,
     TangentGroup,
@@ -142,11 +142,9 @@ def test_the_tangent_of_a_step(name: str, where: str) -> None:
         central(lambda s: there((t0, t1 + s, q, v, 0.4))),
         central(lambda s: there((t0, t1, q, v, 0.4 + s))),
     ]
-    tangent = got.tangent
-    for ours, theirs in zip(
-        [*np.split(tangent.by_state, 2, 1), tangent.by_start, tangent.by_end,
-         tangent.by_parameters[:, 0]], wanted, strict=True,
-    ):  # fmt: skip
+    by_time, by_state, by_p = np.split(got.by_start, [1, 1 + 2 * n], 1)
+    found = [*np.split(by_state, 2, 1), by_time[:, 0], got.by_end, by_p[:, 0]]
+    for ours, theirs in zip(found, wanted, strict=True):
         assert np.allclose(ours, theirs, 0.0, 1e-9 * max(1.0, np.abs(theirs).max()))
 
 
@@ -186,11 +184,11 @@ def test_a_ball_on_a_rising_floor() -> None:
     assert not guard.by_parameters.any()
     guard = guard._replace(by_parameters=np.array([0.0, -hit]))
     relative = before.v[0] - rise
-    assert np.isclose(before.tangent.passing_rate(guard), relative, 1e-9)
-    jump = InstantTangent(np.zeros(2), np.diag([1.0, -e]), np.array([[0, 0], [-relative, 1 + e]]))
+    assert np.isclose(before.passing_rate(guard), relative, 1e-9)
+    jump = Carry.at_instant(np.zeros(2), np.diag([1.0, -e]), np.array([[0, 0], [-relative, 1 + e]]))
     v_plus = np.array([rise - e * relative])
     after = follow_step(rk4, line, falling, (hit, 2.0), (before.q, v_plus))
-    parts = [before.tangent.until(guard), jump.carry(), after.tangent.planned()]
+    parts = [before.until(guard), jump, after.planned()]
     changes, parameters = np.eye(3, 4, -1), np.eye(2, 4, 2)
     changes[:, 2:] = 0.0
     for k, part in enumerate(parts):
@@ -209,11 +207,11 @@ def test_what_follows_a_step_at_its_end() -> None:
     """A projection after a step is part of it, whatever its end depends on."""
     motion, rng = MOTIONS["space"], np.random.default_rng(8)
     rk4 = pl.MuntheKaas("rk4", step=1.0).tableau
-    step = follow_step(rk4, motion.manifold, motion.slopes, SPAN, (motion.q, motion.v)).tangent
-    after = InstantTangent(rng.normal(size=6), rng.normal(size=(6, 6)), rng.normal(size=(6, 1)))
+    step = follow_step(rk4, motion.manifold, motion.slopes, SPAN, (motion.q, motion.v))
+    after = Carry.at_instant(rng.normal(size=6), rng.normal(size=(6, 6)), rng.normal(size=(6, 1)))
     changes, p, later = rng.normal(size=(7, 4)), rng.normal(size=(1, 4)), np.array([0.7])
     whole = step.then(after).planned(later).forward(changes, p)
-    parts = after.carry().forward(step.planned(later).forward(changes, p), p)
+    parts = after.forward(step.planned(later).forward(changes, p), p)
     assert np.allclose(whole, parts, 0.0, 1e-13) and np.allclose(whole[0], 0.7 * p)
 
 
@@ -234,9 +232,9 @@ def test_saltation_is_the_limit_of_short_steps() -> None:
     before = follow_step(rk4, line, constant(f_minus), (0.0, short), (q, v))
     v_plus = rng.normal(size=2)
     after = follow_step(rk4, line, constant(f_plus), (short, 2 * short), (before.q, v_plus))
-    jump = InstantTangent(by_time, matrix, np.zeros((4, 0)))
+    jump = Carry.at_instant(by_time, matrix, np.zeros((4, 0)))
     changes, nothing = np.vstack([np.zeros(4), np.eye(4)]), np.zeros((0, 4))
-    for part in (before.tangent.until(guard), jump.carry(), after.tangent.planned()):
+    for part in (before.until(guard), jump, after.planned()):
         changes = part.forward(changes, nothing)
     rate_minus, rate_plus = np.concatenate([v, f_minus]), np.concatenate([v_plus, f_plus])
     dt = -guard.by_state / (guard.by_time + guard.by_state @ rate_minus)

@@ -438,7 +438,7 @@ def test_an_end_stop_that_others_make_idle_is_not_watched() -> None:
     system, q = ModalSystem(machine), machine.neutral
     v = pl.consistent_velocity(machine, q, {"left": 1.5})
     contacts = EndStopContacts(system, joint_ends(machine), 0.0)
-    made, resting = contacts.settle(0.0, q, v, pl.Mode(), pl.Mode(), ())
+    made, resting, _ = contacts.settle(0.0, q, v, pl.Mode(), pl.Mode(), ())
     assert made is not None and len(made.after.locks) == 1
     watched = [guard.event.label for guard in contacts.guards(made.after, resting)]
     (held,) = made.after.locks

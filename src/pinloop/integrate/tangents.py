@@ -17,7 +17,7 @@ next step starts ``dt1`` later. For short steps ``Phi_t1`` is the rate ``f-`` be
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -84,85 +84,6 @@ class GuardSlopes(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class InstantTangent:
-    """What happens at one instant: ``dx+ = by_time dt + by_state dx- + by_parameters dp``.
-
-    Args:
-        by_time: shape (2 nv,).
-        by_state: shape (2 nv, 2 nv).
-        by_parameters: shape (2 nv, parameters).
-    """
-
-    by_time: Array
-    by_state: Array
-    by_parameters: Array
-
-    def carry(self) -> Carry:
-        """The same as a map of changes, whose instant is what it was."""
-        size = len(self.by_time)
-        before = np.zeros((size + 1, size + 1))
-        before[0, 0] = 1.0
-        before[1:, 0], before[1:, 1:] = self.by_time, self.by_state
-        return Carry(before, np.vstack([np.zeros(self.by_parameters.shape[1]), self.by_parameters]))
-
-
-@dataclass(frozen=True, eq=False)
-class StepTangent:
-    """How the end of a step depends on its start, on both times, and on parameters.
-
-    Args:
-        by_start: derivative of position and velocity by the time of the start, shape (2 nv,).
-        by_end: by the time of the end, shape (2 nv,).
-        by_state: by position and velocity at the start, shape (2 nv, 2 nv).
-        by_parameters: shape (2 nv, parameters).
-    """
-
-    by_start: Array
-    by_end: Array
-    by_state: Array
-    by_parameters: Array
-
-    def then(self, after: InstantTangent) -> StepTangent:
-        """With what happens at its end, such as a projection."""
-        matrix = after.by_state
-        return StepTangent(
-            matrix @ self.by_start,
-            matrix @ self.by_end + after.by_time,
-            matrix @ self.by_state,
-            matrix @ self.by_parameters + after.by_parameters,
-        )
-
-    def passing_rate(self, guard: GuardSlopes) -> float:
-        """How fast a guard passes zero at its end; zero where it only touches."""
-        return float(guard.by_time + guard.by_state @ self.by_end)
-
-    def planned(self, end_by_parameters: Array | None = None) -> Carry:
-        """The end is at a time that the state does not change, perhaps a parameter does."""
-        by_state = np.zeros(len(self.by_state))
-        count = self.by_parameters.shape[1]
-        return self._ending(
-            0.0, by_state, np.zeros(count) if end_by_parameters is None else end_by_parameters
-        )
-
-    def until(self, guard: GuardSlopes) -> Carry:
-        """The end is where a guard is zero."""
-        towards = -guard.by_state / self.passing_rate(guard)
-        return self._ending(
-            float(towards @ self.by_start),
-            towards @ self.by_state,
-            towards @ self.by_parameters - guard.by_parameters / self.passing_rate(guard),
-        )
-
-    def _ending(self, by_start: float, by_state: Array, by_parameters: Array) -> Carry:
-        """The map of changes from the derivatives of the time of the end."""
-        end = np.concatenate([[by_start], by_state, by_parameters])
-        rest = np.column_stack([self.by_start, self.by_state, self.by_parameters])
-        whole = np.vstack([end, rest + np.outer(self.by_end, end)])
-        size = len(self.by_state) + 1
-        return Carry(whole[:, :size], whole[:, size:])
-
-
-@dataclass(frozen=True, eq=False)
 class Carry:
     """A linear map of changes ``(dt, dq, dv)``, with parameters that stay the same.
 
@@ -173,6 +94,18 @@ class Carry:
 
     before: Array
     parameters: Array
+
+    @classmethod
+    def at_instant(cls, by_time: Array, by_state: Array, by_parameters: Array) -> Carry:
+        """``dx+ = by_time dt + by_state dx- + by_parameters dp``, when it is as late as before."""
+        whole = np.eye(len(by_time) + 1)
+        whole[1:, 0], whole[1:, 1:] = by_time, by_state
+        return cls(whole, np.pad(by_parameters, ((1, 0), (0, 0))))
+
+    def then(self, after: Carry) -> Carry:
+        """This map and another after it."""
+        parameters = after.before @ self.parameters + after.parameters
+        return Carry(after.before @ self.before, parameters)
 
     def forward(self, changes: Array, parameters: Array) -> Array:
         """Changes afterwards, shape (1 + 2 nv, k), of k changes at once.
@@ -194,18 +127,50 @@ class Carry:
 
 
 @dataclass(frozen=True, eq=False)
-class StepChange:
-    """A step computed again with its tangent, before anything corrects its end.
+class FollowedStep:
+    """A step computed again, and how its end depends on its start, both times and parameters.
 
     Args:
-        q: configuration at its end, shape (nq,).
-        v: velocity at its end, shape (nv,).
-        tangent: see `StepTangent`.
+        q: configuration at its end, before anything corrects it, shape (nq,).
+        v: velocity there, shape (nv,).
+        by_start: derivatives of position and velocity at its end by ``(dt, dq, dv)`` at its start
+            and by parameters, shape (2 nv, 1 + 2 nv + parameters).
+        by_end: by the time of its end, shape (2 nv,).
     """
 
     q: Array
     v: Array
-    tangent: StepTangent
+    by_start: Array
+    by_end: Array
+
+    def then(self, after: Carry) -> FollowedStep:
+        """With what happens at its end, such as a projection."""
+        matrix = after.before[1:, 1:]
+        by_start = matrix @ self.by_start
+        by_start[:, len(after.before) :] += after.parameters[1:]
+        return replace(self, by_start=by_start, by_end=matrix @ self.by_end + after.before[1:, 0])
+
+    def passing_rate(self, guard: GuardSlopes) -> float:
+        """How fast a guard passes zero at its end; zero where it only touches."""
+        return float(guard.by_time + guard.by_state @ self.by_end)
+
+    def planned(self, end_by_parameters: Array | None = None) -> Carry:
+        """The end is at a time that the state does not change, perhaps a parameter does."""
+        end = np.zeros(self.by_start.shape[1])
+        if end_by_parameters is not None:
+            end[1 + len(self.by_end) :] = end_by_parameters
+        return self._ending(end)
+
+    def until(self, guard: GuardSlopes) -> Carry:
+        """The end is where a guard is zero."""
+        missed = guard.by_state @ self.by_start
+        missed[1 + len(self.by_end) :] += guard.by_parameters
+        return self._ending(-missed / self.passing_rate(guard))
+
+    def _ending(self, end: Array) -> Carry:
+        """The map of changes from the derivatives of the time of the end."""
+        whole = np.vstack([end, self.by_start + np.outer(self.by_end, end)])
+        return Carry(*np.split(whole, [1 + len(self.by_end)], axis=1))
 
 
 class _Stage(NamedTuple):
@@ -229,7 +194,7 @@ def follow_step(
     span: tuple[float, float],
     state: tuple[Array, Array],
     guess: Array | None = None,
-) -> StepChange:
+) -> FollowedStep:
     """A step of a Munthe-Kaas method, and its tangent.
 
     Args:
@@ -263,9 +228,8 @@ def follow_step(
     _add_times(total, tableau.b @ rates, n)
     total[:n] = by_psi @ total[:n]
     total[:n, :n] += by_q
-    start, finish = total[:, 2 * n], total[:, 2 * n + 1]
-    tangent = StepTangent(start, finish, total[:, : 2 * n], total[:, 2 * n + 2 :])
-    return StepChange(q1, end[n:], tangent)
+    by_start = np.column_stack([total[:, 2 * n], total[:, : 2 * n], total[:, 2 * n + 2 :]])
+    return FollowedStep(q1, end[n:], by_start, total[:, 2 * n + 1])
 
 
 def guard_slopes(
@@ -351,10 +315,9 @@ def _implicit_stages(
 
 def _coupled(a: Array, stages: list[_Stage]) -> Array:
     """``a`` times the derivatives of the stages, one block each."""
-    count, size = len(stages), len(stages[0].rates)
-    own = np.array([s.by_own for s in stages])
-    blocks = a[:, :, None, None] * own
-    return np.asarray(blocks.transpose(0, 2, 1, 3).reshape(count * size, count * size))
+    blocks = a[:, :, None, None] * np.array([s.by_own for s in stages])
+    size = len(stages) * len(stages[0].rates)
+    return np.asarray(blocks.transpose(0, 2, 1, 3).reshape(size, size))
 
 
 def _given_rows(n: int, columns: int) -> Array:
@@ -376,25 +339,20 @@ def _stage_changes(tableau: Tableau, h: float, stages: list[_Stage]) -> Array:
     By position and velocity at the start, by the times of start and end, and by parameters.
     """
     size, count = len(stages[0].rates), len(stages)
-    n = size // 2
-    given, rates = [], np.array([s.rates for s in stages])
-    for j, (_, own, (by_q, by_time, by_p)) in enumerate(stages):
-        rows = _given_rows(n, size + 2 + by_p.shape[1])
-        _add_times(rows, tableau.a[j] @ rates, n)
-        rows = own @ rows
-        rows[:, :n] += by_q
-        rows[:, size] += (1.0 - tableau.c[j]) * by_time
-        rows[:, size + 1] += tableau.c[j] * by_time
-        rows[:, size + 2 :] += by_p
-        given.append(rows)
-    changes = np.array(given)
+    n, columns = size // 2, size + 2 + stages[0].by_given[2].shape[1]
+    rates, changes = np.array([s.rates for s in stages]), np.zeros((count, size, columns))
+    own, y = np.array([s.by_own for s in stages]), np.tile(_given_rows(n, columns), (count, 1, 1))
+    for j, (by_q, by_time, by_p) in enumerate(s.by_given for s in stages):
+        _add_times(y[j], tableau.a[j] @ rates, n)
+        changes[j, :, :n], changes[j, :, size + 2 :] = by_q, by_p
+        changes[j, :, size] = (1.0 - tableau.c[j]) * by_time
+        changes[j, :, size + 1] = tableau.c[j] * by_time
     if tableau.implicit:
-        own = np.array([s.by_own for s in stages])
-        blocks = own[:, None] * tableau.a[:, :, None, None]
-        matrix = np.eye(count * size) - h * blocks.transpose(0, 2, 1, 3).reshape(2 * [count * size])
-        flat = changes.reshape(count * size, -1)
-        return np.asarray(np.linalg.solve(matrix, flat).reshape(changes.shape))
-    for j in range(1, count):
-        before = np.tensordot(tableau.a[j, :j], changes[:j], 1)
-        changes[j] += h * stages[j].by_own @ before
+        y += h * np.tensordot(tableau.a, changes, 1)
+        matrix = np.eye(count * size) - h * _coupled(tableau.a, stages)
+        solved = np.linalg.solve(matrix, y.reshape(count * size, -1))
+        return np.asarray(changes + own @ solved.reshape(y.shape))
+    for j in range(count):
+        y[j] += h * np.tensordot(tableau.a[j, :j], changes[:j], 1)
+        changes[j] += own[j] @ y[j]
     return changes

@@ -21,6 +21,15 @@ from .linearization import (
 )
 from .modes import Locked, Mode
 from .run_file import load_trajectory
+from .sensitivity import (
+    EnergyAt,
+    EventTime,
+    InitialState,
+    Outcome,
+    PointAt,
+    Sensitivity,
+    StateAt,
+)
 from .stabilization import Projection
 from .trajectory import Trajectory
 from .transitions import Transition, transition
@@ -29,16 +38,23 @@ __all__ = [
     "Batch",
     "Chart",
     "EndStops",
+    "EnergyAt",
     "EnergyBalance",
     "Event",
+    "EventTime",
+    "InitialState",
     "JointLimits",
     "LinearSystem",
     "LockReaction",
     "Locked",
     "Mode",
     "Momenta",
+    "Outcome",
+    "PointAt",
     "Projection",
     "Reaction",
+    "Sensitivity",
+    "StateAt",
     "Trajectory",
     "Transition",
     "close_loop",

@@ -21,10 +21,10 @@ from ..dynamics.stick_slip import Contacts, solve_stick_slip
 from ..integrate import Guard
 from ..linalg.saddle import Saddle
 from ..tolerances import AT_LIMIT, HELD_SHARE, LOW_BOUNCE, NO_PULL, NO_SPEED
-from .events import BoundEvent, Touch
+from .events import BoundEvent, Impact, Touch
 from .friction import DryFriction
 from .limits import JointEnd
-from .modes import ModalSystem, Mode
+from .modes import BoundRow, ModalSystem, Mode
 from .transitions import Jump, Transition, ranks_of, recorded, warn_if_singular
 
 _REBOUNDS = 100
@@ -58,10 +58,18 @@ class _Touched:
         zeros = np.zeros(len(low))
         return Contacts(self.columns[which], zeros, low, high, zeros, zeros)
 
+    def pushing(self, which: Mask) -> NDArray[np.int64]:
+        """Directions in which some of these push, 0 for the others."""
+        return np.where(which, np.where(self.up, 1, -1), 0).astype(np.int64)
+
     def inward(self, v: Array) -> Array:
         """Rates away from the end stops; nothing is, where a range has no width."""
         rate = v[self.columns]
         return np.where(self.up & self.down, -np.abs(rate), np.where(self.up, rate, -rate))
+
+
+_Hit = tuple[NDArray[np.int64], float]
+"""Directions in which end stops push in an impact, and its restitution."""
 
 
 class RestingEnds(NamedTuple):
@@ -78,6 +86,34 @@ class RestingEnds(NamedTuple):
 
 NONE_TOUCHED = RestingEnds(frozenset(), 0.0)
 """No joint rests on an end stop."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pull:
+    """How much an end stop would have to pull [N m, N].
+
+    Args:
+        system: equations of motion by mode.
+        mode: mode in which a joint rests on the end stop.
+        label: label of its row.
+        sign: 1 of an upper end, -1 of a lower one.
+        noise: what of the pull is rounding.
+    """
+
+    system: ModalSystem
+    mode: Mode
+    label: str
+    sign: int
+    noise: float
+
+    def __call__(self, t: float, q: Array, v: Array) -> float:
+        """The pull, beyond what is rounding."""
+        return self.sign * self.system.row_reaction(self.mode, self.label, t, q, v) - self.noise
+
+    def bound_row(self, t: float, q: Array, v: Array) -> BoundRow:
+        """Its row."""
+        equations = self.system.equations(self.mode)
+        return BoundRow(equations, equations.rows.labels.index(self.label), float(self.sign))
 
 
 class EndStopContacts:
@@ -129,8 +165,10 @@ class EndStopContacts:
 
     def settle(
         self, t: float, q: Array, v: Array, before: Mode, wanted: Mode, events: tuple[str, ...]
-    ) -> tuple[Transition | None, RestingEnds]:
+    ) -> tuple[Transition | None, RestingEnds, tuple[Impact, ...]]:
         """Decide all end stops that joints are at; no transition if nothing changes.
+
+        And what has hit them, one after the other.
 
         Args:
             t: time [s].
@@ -144,13 +182,15 @@ class EndStopContacts:
         touched = _touched(ends)
         base = self._system.equations(wanted)
         M, (J, b, _) = base.mass(q), base.terms(t, q, v)
-        start = v
+        start, impacts = v, list[Impact]()
         if before.without_contacts != wanted:
             start = v + base.jump(t, q, v).a
+            impacts.append(Impact(wanted, 0.0))
         still = NO_SPEED * max(1.0, float(np.abs(v).max(initial=0.0)))
         hit = touched.inward(start) < -still
         rows = M, J, b
-        v_plus, push = self._after_impact(base, wanted, (t, q, start), rows, touched, still)
+        v_plus, push, hits = self._after_impact(base, wanted, (t, q, start), rows, touched, still)
+        impacts += [Impact(_with_contacts(wanted, ends, touched, way), e) for way, e in hits]
         pushing, idle, noise = self._pushing(base, wanted, (t, q, v_plus), touched, still)
         after = _with_contacts(wanted, ends, touched, pushing)
         # What is as slow as rounding comes to rest by the jump of any lock.
@@ -161,18 +201,19 @@ class EndStopContacts:
         resting = RestingEnds(implied, noise)
         names = (*events, *_names(ends, touched, hit, before, after, implied))
         if after == before and not push.any() and np.array_equal(start, v):
-            return None, resting
+            return None, resting, ()
         jump = _jump(base, M, (J, b), v, v_plus, (ends, touched, push))
         modes = before, after
         if before.without_contacts == wanted:  # what end stops add is independent wherever it is
             rank = Saddle(M, jump.J).rank
             ranks = 2 * ((rank, rank),)
-            return recorded(self._system, (t, q, v), jump, modes, ranks, names), resting
+            change = recorded(self._system, (t, q, v), jump, modes, ranks, names)
+            return change, resting, tuple(impacts)
         ranks = ranks_of(self._system, modes, q)
         transition = recorded(self._system, (t, q, v), jump, modes, ranks, names)
         left = base.rows.scale * (J @ v_plus - b)
         warn_if_singular(self._system, transition, float(np.linalg.norm(left)))
-        return transition, resting
+        return transition, resting, tuple(impacts)
 
     def _after_impact(
         self,
@@ -182,19 +223,20 @@ class EndStopContacts:
         rows: tuple[Array, Array, Array],
         touched: _Touched,
         still: float,
-    ) -> tuple[Array, Array]:
-        """Velocity after what is hit at a state, and the impulses of the end stops."""
-        (t, q, v), (M, J, b) = state, rows
+    ) -> tuple[Array, Array, list[_Hit]]:
+        """Velocity after what is hit at a state, the impulses of the end stops, and what hit."""
+        (t, q, v), (M, J, b), hits = state, rows, list[_Hit]()
         push, rate = np.zeros(len(touched.columns)), touched.inward(v)
         if (rate < 0.0).any():
             e = self._restitution if (rate < -still).any() else 0.0
-            v, push = _struck(M, v, J, b, touched, e)
+            v, push, hits = _struck(M, v, J, b, touched, e)
         dead = np.zeros(len(push), dtype=bool)
         while (dying := self._dies_away(base, mode, (t, q, v), touched, still) & ~dead).any():
             dead |= dying
             caught = solve_stick_slip(M, M @ v, J, -b, touched.contacts(held=dead))
             v, push = caught.a, push + caught.torque
-        return v, push
+            hits.append((touched.pushing(caught.side == 0), 0.0))
+        return v, push, hits
 
     def _dies_away(
         self,
@@ -263,11 +305,7 @@ class EndStopContacts:
         """An end stop would have to pull."""
         contact = _contact(end)
         label = ".".join((contact.label, *contact.axes))
-
-        def pull(t: float, q: Array, v: Array) -> float:
-            return end.sign * self._system.row_reaction(mode, label, t, q, v) - noise
-
-        name = f"release from {end.name}"
+        name, pull = f"release from {end.name}", Pull(self._system, mode, label, end.sign, noise)
         return Guard(BoundEvent(name, Touch(name)), pull, 1, one_sided=True)
 
 
@@ -288,13 +326,13 @@ def _touched(ends: Sequence[JointEnd]) -> _Touched:
 
 def _struck(
     M: Array, v: Array, J: Array, b: Array, touched: _Touched, restitution: float
-) -> tuple[Array, Array]:
-    """Velocity after an impact, and the impulses of the end stops.
+) -> tuple[Array, Array, list[_Hit]]:
+    """Velocity after an impact, the impulses of the end stops, and what hit them in what order.
 
     With several, one that was leaving may be thrown back by another: then there is another impact
     at the same instant, each of which takes energy away; the last resort is a plastic one.
     """
-    push = np.zeros(len(touched.columns))
+    push, hits = np.zeros(len(touched.columns)), list[_Hit]()
     for rebound in range(_REBOUNDS + 1):
         e = restitution if rebound < _REBOUNDS else 0.0
         decision = solve_stick_slip(M, M @ v, J, -b, touched.contacts())
@@ -302,10 +340,11 @@ def _struck(
         sticks = touched.columns[decision.side == 0]
         after[sticks] = -e * before[sticks]
         push += (1.0 + e) * decision.torque
+        hits.append((touched.pushing(decision.side == 0), e))
         v = after
         if e == 0.0 or not (touched.inward(v) < 0.0).any():
             break
-    return v, push
+    return v, push, hits
 
 
 def _independent(

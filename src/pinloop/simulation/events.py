@@ -9,15 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from .. import integrate
 from ..boundary.arguments import checked, public
 from ..boundary.marks import Array, Range
 from ..constraints.rows import Locked
 from ..errors import BadValue
 from .modes import Mode
+from .stabilization import Projection
 
 Guard = Callable[[float, Array, Array], float]
 
@@ -304,3 +306,51 @@ class BoundEvent:
     at: float = np.inf
     active: Callable[[Mode], bool] = lambda mode: True
     at_once: Callable[[Mode, float, Array, Array], bool] | None = None
+
+
+class Impact(NamedTuple):
+    """Joints hit end stops: ``v+ = p + e (p - v-)``, ``p`` the velocity that holds them there.
+
+    Args:
+        mode: locks and loops, with the end stops that push.
+        restitution: ``e``.
+    """
+
+    mode: Mode
+    restitution: float
+
+
+@dataclass(frozen=True, eq=False)
+class Instant:
+    """Something that happened in a run.
+
+    Args:
+        t: when [s].
+        names: names of the events.
+        timed: names of those that happen at a time.
+        guards: the guards that decide when; none if a time does.
+        impacts: what hits end stops, one after the other.
+        begins: whether another mode or velocity begins, so that the run has two states there.
+    """
+
+    t: float
+    names: tuple[str, ...]
+    timed: tuple[str, ...]
+    guards: tuple[integrate.Guard[BoundEvent], ...]
+    impacts: tuple[Impact, ...]
+    begins: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Happenings:
+    """All that happened in a run, and what it is made of besides its states.
+
+    Args:
+        stabilization: how states were projected; None if they were not.
+        instants: what happened, in order.
+        watched: guards that were looked at, each from an instant on [s].
+    """
+
+    stabilization: Projection | None
+    instants: tuple[Instant, ...]
+    watched: tuple[tuple[float, integrate.Guards[BoundEvent]], ...]

@@ -36,7 +36,7 @@ from ..integrate import TURN, Coordinate, Guard, Step
 from ..linalg.saddle import Saddle, factor_mass, solve_mass
 from ..tolerances import HELD_SHARE, LAST_BITS, SIGNAL_SPEED
 from .events import BoundEvent, Touch
-from .modes import AxisFriction, ModalSystem, Mode, RobotManifold
+from .modes import AxisFriction, BoundRow, ModalSystem, Mode, RobotManifold
 from .stabilization import Projection, Projector
 
 _NOTHING = 1e5
@@ -288,7 +288,7 @@ class DryFriction:
             guards.append(
                 Guard(
                     self._release,
-                    holding.beyond,
+                    holding,
                     1,
                     one_sided=True,
                     slack=0.0,
@@ -378,6 +378,7 @@ class DryFriction:
         return _Holding(
             equations,
             [equations.rows.labels.index(f"friction:{name}") for name in mode.sticking],
+            mode.sticking,
             np.array([limit[name] for name in mode.sticking]),
             slack,
             partial(self._fits, mode) if grip.redundant else None,
@@ -409,6 +410,7 @@ class _Holding:
     Args:
         equations: equations of motion in the mode.
         rows: which of their rows hold it.
+        names: names of the axes.
         limit: what friction gives [N m, N].
         slack: how far beyond that they come loose.
         fits: whether other torques hold it where these do not; None where they are unique.
@@ -417,6 +419,7 @@ class _Holding:
 
     equations: EquationsOfMotion
     rows: list[int]
+    names: tuple[str, ...]
     limit: Array
     slack: Array
     fits: Callable[[float, Array, Array], bool] | None
@@ -426,7 +429,13 @@ class _Holding:
         """The smallest ones where they are not unique."""
         return self.equations.motion(t, q, v).multipliers[self.rows]
 
-    def beyond(self, t: float, q: Array, v: Array) -> Array:
+    def bound_row(self, t: float, q: Array, v: Array) -> BoundRow:
+        """The row of what is nearest to coming loose."""
+        torque = self.torque(t, q, v)
+        k = int(np.argmax(np.abs(torque) - self.limit - self.slack))
+        return BoundRow(self.equations, self.rows[k], float(np.sign(torque[k])), self.names[k])
+
+    def __call__(self, t: float, q: Array, v: Array) -> Array:
         """How far each is from coming loose; positive once it should have."""
         beyond = np.abs(self.torque(t, q, v)) - self.limit - self.slack
         if self.fits is None or beyond.max() <= 0.0:
@@ -440,6 +449,6 @@ class _Holding:
             return True
         times = step.t0, 0.5 * (step.t0 + step.t1), step.t1
         known = [self.end[1]] if self.end is not None and self.end[0] is step.q0 else []
-        values = np.array(known + [self.beyond(t, *step(t)) for t in times[len(known) :]])
+        values = np.array(known + [self(t, *step(t)) for t in times[len(known) :]])
         self.end = step.q1, values[-1]
         return bool((2.0 * values.max(axis=0) - values.min(axis=0)).max() > 0.0)

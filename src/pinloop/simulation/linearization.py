@@ -263,7 +263,7 @@ def linearize(
     tau = None if tau is None else flat_numbers(tau, "tau", robot.nv)
     equations = _equations(robot, q, v, (mode, rows, forces, t))
     slopes = derivatives_at(equations, t, q, v, tau)
-    chart = _chart(equations, t, q, v, slopes)
+    chart = make_chart(equations, t, q, v, slopes)
     F, dv_x, dv_u = _tangent(chart, slopes)
     bracket = [0.5 * group_bracket(robot, column, v) for column in F.T]
     rates_x = dv_x + np.array(bracket).reshape(-1, robot.nv).T
@@ -273,7 +273,7 @@ def linearize(
         [(slopes.ddq_dq @ F + slopes.ddq_dv @ dv_x)[rates], (slopes.ddq_dv @ dv_u)[rates]],
     ])  # fmt: skip
     names = tuple(robot.actuated if inputs is None else inputs)
-    columns, labels = _columns(robot, names)
+    columns, labels = name_columns(robot, names)
     B = np.vstack([np.zeros((len(positions), len(columns))), slopes.ddq_dtau[rates][:, columns]])
     if outputs is None:
         C, seen = np.eye(len(A)), chart.names
@@ -286,7 +286,7 @@ def linearize(
     return LinearSystem(A, B, C, np.zeros((len(C), B.shape[1])), f0, chart, labels, seen)
 
 
-def _columns(robot: Mechanism, joints: Sequence[str]) -> tuple[list[int], tuple[str, ...]]:
+def name_columns(robot: Mechanism, joints: Sequence[str]) -> tuple[list[int], tuple[str, ...]]:
     """Velocity coordinates of joints, and their names."""
     columns, names = [], []
     for joint in joints:
@@ -297,23 +297,23 @@ def _columns(robot: Mechanism, joints: Sequence[str]) -> tuple[list[int], tuple[
     return columns, tuple(names)
 
 
-def _chart(
+def make_chart(
     equations: EquationsOfMotion, t: float, q: Array, v: Array, slopes: Derivatives
 ) -> Chart:
     """The independent coordinates that are best at a state."""
     robot, rows, M = equations.robot, equations.rows, equations.mass(q)
     J, free = rows.scale[:, None] * slopes.J, []
-    for chosen in (J[_holds_positions(equations)], J):
+    for chosen in (J[position_rows(equations)], J):
         rank = equations.max_rank if len(chosen) == len(J) else None
         dependent, _ = dependent_coordinates(M, chosen, max_rank=rank)
         free.append(np.setdiff1d(np.arange(robot.nv), dependent))
-    columns, names = _columns(robot, robot.joints)
+    columns, names = name_columns(robot, robot.joints)
     name_of = dict(zip(columns, names, strict=True))
     labels = [name_of[k] for k in free[0]] + [f"d {name_of[k]}" for k in free[1]]
     return Chart(q, v, free[0], free[1], tuple(labels), equations, t)
 
 
-def _holds_positions(equations: EquationsOfMotion) -> NDArray[np.bool_]:
+def position_rows(equations: EquationsOfMotion) -> NDArray[np.bool_]:
     """Which rows restrict positions: locks do, too, though some have no residual."""
     rows = equations.rows
     locks = {lock.label for lock in rows.locks}
@@ -324,15 +324,15 @@ def _holds_positions(equations: EquationsOfMotion) -> NDArray[np.bool_]:
 def _tangent(chart: Chart, slopes: Derivatives) -> tuple[Array, Array, Array]:
     """``dq/dx``, ``dv/dx`` and ``dv/du`` for positions ``x`` and rates ``u``."""
     scale = chart.equations.rows.scale[:, None]
-    J, held = scale * slopes.J, _holds_positions(chart.equations)
+    J, held = scale * slopes.J, position_rows(chart.equations)
     count, rates = np.eye(len(chart.positions)), np.eye(len(chart.rates))
-    F = _followed(J[held], chart.positions, count, np.zeros((int(held.sum()), len(count))))
+    F = follow_rows(J[held], chart.positions, count, np.zeros((int(held.sum()), len(count))))
     turning = -scale * slopes.violation_dq @ F
-    dv_x = _followed(J, chart.rates, np.zeros((len(rates), len(count))), turning)
-    return F, dv_x, _followed(J, chart.rates, rates, np.zeros((len(J), len(rates))))
+    dv_x = follow_rows(J, chart.rates, np.zeros((len(rates), len(count))), turning)
+    return F, dv_x, follow_rows(J, chart.rates, rates, np.zeros((len(J), len(rates))))
 
 
-def _followed(J: Array, chosen: NDArray[np.intp], given: Array, values: Array) -> Array:
+def follow_rows(J: Array, chosen: NDArray[np.intp], given: Array, values: Array) -> Array:
     """All coordinates with ``J x = values``, of which some are given."""
     whole = np.zeros((J.shape[1], given.shape[1]))
     whole[chosen] = given

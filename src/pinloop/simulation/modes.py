@@ -261,6 +261,22 @@ def _regularized(robot: Mechanism, opened: frozenset[str]) -> Mechanism:
     return regularize(robot.without_loops(opened) if opened else robot)
 
 
+class BoundRow(NamedTuple):
+    """A row whose reaction is at a bound, ``sign * reaction = bound``: what a guard's value knows.
+
+    Args:
+        equations: equations of motion to which it belongs.
+        number: its place among the rows.
+        sign: see above.
+        axis: name of the axis whose dry friction is the bound; empty if the bound is zero.
+    """
+
+    equations: EquationsOfMotion
+    number: int
+    sign: float
+    axis: str = ""
+
+
 class ModalSystem:
     """The equations of motion of a robot in each of its modes, built when first needed."""
 
@@ -300,6 +316,11 @@ class ModalSystem:
         if self._axes is None:
             self._axes = friction_axes(self.robot, self._dry)
         return self._axes
+
+    @property
+    def forces(self) -> tuple[Force, ...]:
+        """What acts besides gravity, dry friction last."""
+        return (*self._forces, *self._dry)
 
     def check(self, mode: Mode) -> None:
         """Check that the robot has what a mode names."""

@@ -47,7 +47,7 @@ from ..model.mechanism import blamed_links
 from ..tolerances import CHATTER, DUE, TORN, Regularity
 from .accuracy import Accuracy, SpeedLoss, speed_loss
 from .endstops import NONE_TOUCHED, EndStopContacts, RestingEnds
-from .events import BoundEvent, CloseLoop, Report, Stop, Touch
+from .events import BoundEvent, CloseLoop, Happenings, Impact, Instant, Report, Stop, Touch
 from .friction import NO_GRIP, DryFriction, Grip, Release, Rest
 from .initial_state import meeting, obstacle
 from .limits import LimitWatch, joint_ends
@@ -133,6 +133,9 @@ class Run:
         self._engines: set[str] = set()
         self._transitions: list[Transition] = []
         self._log: list[tuple[float, str]] = []
+        self._instants: list[Instant] = []
+        self._impacts: tuple[Impact, ...] = ()
+        self._looked_at: list[tuple[float, Guards[BoundEvent]]] = []
         self._guards_of = lru_cache(_MODES)(self._make_guards)
 
     def go(self, mode: Mode, q: Array, v: Array, report: Callable[[float], None]) -> Trajectory:
@@ -204,6 +207,21 @@ class Run:
 
     def handle(self, state: State, events: Sequence[BoundEvent]) -> Change[RunMode]:
         """See `HybridSystem`; all events of an instant are one change of the mode."""
+        self._impacts = ()
+        change = self._changed(state, events)
+        instant = Instant(
+            state.t,
+            tuple(event.label for event in events),
+            tuple(event.label for event in events if event.at < np.inf),
+            tuple(x for x in self.guards(state.mode).guards if any(x.event is y for y in events)),
+            self._impacts,
+            change.begins,
+        )
+        self._instants.append(instant)
+        return change
+
+    def _changed(self, state: State, events: Sequence[BoundEvent]) -> Change[RunMode]:
+        """What all events of an instant make of a state."""
         t, q, v = state[:3]
         before, plain = state.mode, state.mode.mode.without_friction
         happening = tuple(event.label for event in events if event is not _RENEWAL)
@@ -250,7 +268,9 @@ class Run:
         """What becomes of velocities and end stops; no transition if nothing does."""
         change: Transition | None
         if touched and self.contacts.ends:
-            change, resting = self.contacts.ends.settle(*state, before, wanted, names)
+            change, resting, self._impacts = self.contacts.ends.settle(
+                *state, before, wanted, names
+            )
             if change is not None:
                 self._log += [(state[0], name) for name in change.events[len(names) :]]
         else:
@@ -295,6 +315,7 @@ class Run:
         self._last = t, q, v
         self._along.advance(q)
         if step is None:
+            self._looked_at.append((t, self.guards(state.mode)))
             self.recording.add(Recorded(t, q, v, a, self._number))
             return
         self._keep(step, state.memory.branch)
@@ -493,6 +514,9 @@ class Run:
             accuracy=Accuracy(self.method, self._steps, self._slack, *notes),
             limits=None if self._limits is None else self._limits.passed,
             engine=" and ".join(sorted(self._engines)),
+            happenings=Happenings(
+                self.stabilization, tuple(self._instants), tuple(self._looked_at)
+            ),
         )
 
     def _failed(self, message: str, reason: str) -> SimulationFailed:

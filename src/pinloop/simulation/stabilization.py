@@ -24,6 +24,8 @@ from ..linalg.saddle import Saddle
 from ..tolerances import CONTRADICTION, DRIFT, GRAM_NOISE, RANK, Regularity
 from .modes import RobotManifold
 
+Level = Literal["position", "velocity"]
+"""What is corrected."""
 _Chosen = NDArray[np.intp] | slice
 _Closure = tuple[Array, Array, Array]
 """``J``, ``b`` and the residual of all rows, in units that compare."""
@@ -289,7 +291,7 @@ class Projector:
             )
         return q, here, True
 
-    def _holds_all(self, level: str) -> bool:
+    def _holds_all(self, level: Level) -> bool:
         """Whether the coordinates that are chosen meet all rows, none of which follows."""
         block = self._blocks.get("all" if self._holonomic is None else level)
         return block is not None and isinstance(block.rows, slice)
@@ -332,8 +334,18 @@ class Projector:
             "there are independent rows"
         )
 
+    def moves(self, t: float, q: Array, level: Level) -> NDArray[np.intp] | None:
+        """Coordinates that a correction moves here; None if all do, by the shortest shift."""
+        if self._fixed_set is not None or not self.chooses:
+            return self._fixed_set
+        here = self._closure(t, q)
+        J = self._of_positions(here)[0] if level == "position" else here[0]
+        self._correction(q, J, np.zeros(len(J)), level, 0.0)
+        block = self._blocks.get("all" if self._holonomic is None else level, _NO_BLOCK)
+        return block.columns
+
     def _correction(
-        self, q: Array, J: Array, b: Array, level: str, error: float, max_rank: int | None = None
+        self, q: Array, J: Array, b: Array, level: Level, error: float, max_rank: int | None = None
     ) -> Array:
         """Shift with ``J shift = b``, in units, that leaves locked coordinates alone.
 
@@ -341,10 +353,9 @@ class Projector:
         position error: taken for independent, they would send the robot far away.
         """
         shift = np.zeros(J.shape[1])
-        if self._holonomic is None:
-            level = "all"
+        kept = "all" if self._holonomic is None else level
         slack = self._projection.tol + CURVED * error
-        block = self._blocks.get(level)
+        block = self._blocks.get(kept)
         if block is not None and (solution := _met(block, J, b, slack)) is not None:
             shift[block.columns] = solution
             return shift
@@ -358,7 +369,7 @@ class Projector:
                 shift[free] = Saddle(M, rows, tolerance=tolerance, max_rank=max_rank).project(b)
                 return shift
             columns = free[dependent_coordinates(M, rows, tolerance, max_rank)[0]]
-            block = self._remembered(level, J, columns)
+            block = self._remembered(kept, J, columns)
             if block is not None and (solution := _met(block, J, b, slack)) is not None:
                 shift[columns] = solution
                 return shift

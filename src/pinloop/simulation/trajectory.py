@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, Unpack, overload
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 import pinocchio as pin
@@ -39,6 +39,7 @@ from .analysis import (
     momenta,
     reactions,
 )
+from .events import Happenings
 from .limits import LimitPassed, LimitWatch, described, joint_ends
 from .modes import ModalSystem, Mode, RobotManifold
 from .transitions import Transition
@@ -102,6 +103,7 @@ class Trajectory:
             where they are computed on demand, infinite where quintics are accurate enough; None
             if quintics are enough everywhere.
         engine: what computed accelerations, see `EquationsOfMotion.engine`; empty if not known.
+        happenings: what derivatives of the run need besides; None if it was loaded or unpickled.
     """
 
     robot: Mechanism
@@ -123,8 +125,11 @@ class Trajectory:
     limits: tuple[LimitPassed, ...] | None = field(default=None, repr=False)
     inner: Array | None = field(default=None, repr=False)
     engine: str = ""
+    happenings: Happenings | None = field(default=None, repr=False)
 
-    __getstate__ = stored_fields
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: guards are functions, most of which cannot be."""
+        return stored_fields(self) | {"happenings": None}
 
     def __repr__(self) -> str:
         return (
@@ -279,6 +284,37 @@ class Trajectory:
                     what = "slides" if axis.slides else "sticks"
                     found.append((float(self.t[k]), f"{axis.name} {what}"))
         return tuple(found)
+
+    @property
+    def sequence(self) -> tuple[str, ...]:
+        """What happened, in order, whenever it did; runs with the same are close to each other."""
+        happened = {*self.events, *self.slips}
+        return tuple(name for _, name in sorted(happened))
+
+    def sensitivity(
+        self,
+        of: Sequence[Any],
+        to: Sequence[Any],
+        *,
+        order: Literal["forward", "adjoint"] | None = None,
+    ) -> Any:
+        """Derivatives of what came out of this run by what went in, through all its events.
+
+        Those of the discrete motion, with the same steps: exact of fixed steps, else as accurate as
+        the run. Where velocities jump, joints stick or come loose, the instant at which they do
+        changes with the rest (saltation). Derivatives hold as long as the same happens in the
+        same order; `Sensitivity.warnings` names events that are about not to.
+
+        Args:
+            of: `StateAt`, `PointAt`, `EnergyAt`, `EventTime` of `pinloop.simulation`.
+            to: `InitialState`, `EventTime` of events at given times, and `pinloop.parameters`.
+            order: "forward", a column for each input, or "adjoint", a row for each outcome, which
+                gives the same; by default whatever is less.
+
+        Returns:
+            A `pinloop.simulation.Sensitivity`.
+        """
+        return forward("simulation.sensitivity", "run_sensitivity", self, of, to, order)
 
     def closure(self) -> Array:
         """Norm of the closure residual of the closed loops over time, shape (k,), m and rad."""
