@@ -286,3 +286,11 @@ def test_the_table() -> None:
     # 1 % of 3 rad/s: 0.03 (0.09 + 2/3) rad.
     by_speed = 0.03 * (DELAY + CHAIN.command + INERTIA * SPEED / TORQUE)
     assert s.per_percent()[0, s.inputs.index("speed:axis")] == pytest.approx(by_speed)
+
+
+def test_names_that_are_none() -> None:
+    stopped = of_wheel()
+    with pytest.raises(pl.BadValue, match=r"to is 0 .* give names such as 'delay:JOINT'"):
+        stopped.sensitivity(to=range(3))  # type: ignore[arg-type]
+    with pytest.raises(pl.BadValue, match="of is None"):
+        stopped.sensitivity(iter([None]))  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...tables.number_format import units_of
 from .history import StopHistory
-from .inputs import InputChanges, StopInput, stop_inputs
+from .inputs import InputChanges, StopInput, distinct_names, stop_inputs
 from .loads import SINKS
 from .phase_slopes import PhaseSlopes, SolvedSlopes
 from .result import StopResult
@@ -143,7 +143,7 @@ def _outputs(stop: StopResult, names: Iterable[str] | None) -> list[_Output]:
     if names is None:
         chosen = ["path", "stopping_time", *(f"angle:{name}" for name in known)]
     else:
-        chosen = list(dict.fromkeys([names] if isinstance(names, str) else names))
+        chosen = [*distinct_names(names, "of")]
     outputs = []
     for name in chosen:
         kind, _, of = name.partition(":")

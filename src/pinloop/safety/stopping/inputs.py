@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...boundary.arguments import require_kind
 from ...boundary.marks import Array
 from ...dynamics.derivatives import joint_chain
 from ...dynamics.parameters import PointMass
@@ -81,10 +82,17 @@ class Variant(NamedTuple):
 def stop_inputs(history: StopHistory, names: Iterable[str] | None = None) -> tuple[StopInput, ...]:
     """The inputs of a stop that are named; all that are not zero by default."""
     if names is not None:
-        chosen = [names] if isinstance(names, str) else list(names)
-        return tuple(_named(history, name) for name in dict.fromkeys(chosen))
+        return tuple(_named(history, name) for name in distinct_names(names, "to"))
     every = [_named(history, name) for name in _all_names(history)]
     return tuple(each for each in every if each.value != 0.0)
+
+
+def distinct_names(names: Iterable[str], what: str) -> tuple[str, ...]:
+    """One name or several, each once."""
+    chosen = tuple(dict.fromkeys([names] if isinstance(names, str) else names))
+    for name in chosen:
+        require_kind(name, str, what, "give names such as 'delay:JOINT' or 'angle:JOINT'")
+    return chosen
 
 
 def _all_names(history: StopHistory) -> Iterator[str]:
