@@ -26,7 +26,7 @@ Steps::Steps(std::shared_ptr<const Tables> tables, Tableau tableau, const Settin
              std::vector<double> unit, const std::vector<char> &locked)
     : tables_(tables), dynamics_(tables), charts_(*tables, locked),
       control_(settings, std::move(unit)), attempt_(std::move(tableau), tables->nq, tables->nv),
-      trifle_(settings.at("PROJECTED_TRIFLE")), crawls_(settings.at("CRAWLS")),
+      trifle_(settings.at("PROJECTED_TRIFLE")),
       infinite_(settings.at("INFINITE")), still_(tables->nv),
       shift_(tables->nv), rate_(tables->nv) {}
 
@@ -52,7 +52,7 @@ int Steps::take(Course course, const double *q, const double *v, const double *a
 // One accepted step, of whatever size its error allows; false if it is for Python.
 bool Steps::controlled(Course &course, const State &state, const Taken &taken, int k) {
     double h = course.h, first = 0.0;
-    if (course.asked[k] && course.end - course.t > crawls_ * h) return false;
+    if (course.asked[k] && course.end - course.t > course.crawls * h) return false;
     attempt_.evaluations = rejected_ = 0;
     for (;;) {
         h = std::min(h, control_.largest);

@@ -15,6 +15,7 @@ namespace pinloop {
 struct Course {
     double t, h, error;         // time, size of the next step, error of the last one
     double end;                 // no step passes it
+    double crawls;              // so many steps to come are too many where it is asked
     std::vector<double> times;  // ends of fixed steps; none if steps are controlled
     std::vector<char> asked;    // before which steps it is asked whether the motion is stiff
 };
@@ -62,7 +63,7 @@ class Steps {
     Attempt attempt_;
     std::unique_ptr<Projector> projector_;
     Verdict last_ = Verdict::good;
-    double trifle_, crawls_, infinite_;
+    double trifle_, infinite_;
     std::vector<double> still_, shift_, rate_;
     int rejected_ = 0;
 };

@@ -102,7 +102,7 @@ std::tuple<std::vector<int>, std::vector<int>, double> block(Steps &steps) {
 }
 
 // Steps from a state, into arrays with room for some of them.
-int take(Steps &steps, const std::tuple<double, double, double, double> &start,
+int take(Steps &steps, const std::tuple<double, double, double, double, double> &start,
                            const std::tuple<Numbers, Numbers, Numbers> &state,
                            const std::vector<double> &times, const std::vector<int> &asked,
                            const std::tuple<Room, Given<std::int64_t, 2>> &notes,
@@ -117,8 +117,8 @@ int take(Steps &steps, const std::tuple<double, double, double, double> &start,
     require(q.size() == nq && v.size() == nv && a.size() == nv, "a state of another robot");
     require(has(numbers, 5) && has(counts, 3) && has(q1, nq) && has(v1, nv) && has(a1, nv) &&
                 has(psi, nv), "room for states of another robot");
-    const auto [t, h, error, end] = start;
-    Course course{t, h, error, end, times, std::vector<char>(most)};
+    const auto [t, h, error, end, crawls] = start;
+    Course course{t, h, error, end, crawls, times, std::vector<char>(most)};
     for (int number : asked) course.asked.at(number) = 1;
     const Taken taken{static_cast<int>(most), numbers.data(), counts.data(), q1.data(), v1.data(),
                       a1.data(), psi.data()};

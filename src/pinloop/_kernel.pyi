@@ -129,7 +129,7 @@ class Steps:
 
     def take(
         self,
-        start: tuple[float, float, float, float],
+        start: tuple[float, float, float, float, float],
         state: tuple[Array, Array, Array],
         times: Sequence[float],
         asked: Sequence[int],

@@ -30,7 +30,7 @@ from .polynomials import (
     value_powers,
 )
 from .recording import EveryStep, Recorded, Recording, Samples, Segment, States
-from .stepping import CRAWLS, WHEN_STIFF, StepMemory, Stepper
+from .stepping import WHEN_STIFF, StepMemory, Stepper
 from .tableaux import METHODS, Tableau, collocation, get_tableau
 from .tangents import (
     AccelerationSlopes,
@@ -44,7 +44,6 @@ from .tangents import (
 
 __all__ = [
     "COARSE",
-    "CRAWLS",
     "FINE",
     "INNER",
     "MANY",

@@ -24,14 +24,15 @@ class ManySteps(NamedTuple):
 
     Args:
         take: at most `MANY` steps from a state, of which the first ones are good: a function of
-            start, first size, error of the step before and end; of configuration, velocity and
-            acceleration; of the times at which fixed steps end; and of the numbers of the steps
+            start, first size, error of the step before, end, and so many steps to come that a
+            motion crawls; of configuration, velocity and acceleration; of the times at which fixed
+            steps end; and of the numbers of the steps
             before which it is asked whether the motion is stiff. None if there are none.
         record: takes notice of some of these steps.
     """
 
     take: Callable[
-        [tuple[float, float, float, float], tuple[Array, Array, Array], list[float], list[int]],
+        [tuple[float, float, float, float, float], State, list[float], list[int]],
         Segment | None,
     ]
     record: Callable[[Segment], None]

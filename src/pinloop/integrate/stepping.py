@@ -30,7 +30,7 @@ from .sums import INSIDE, end_step, try_step
 
 WHEN_STIFF = "radau9"
 """The method that goes on where explicit steps would crawl."""
-CRAWLS = 1000
+_CRAWLS = 1000
 """Steps still to come with which a motion is said to crawl."""
 _SOON = frozenset(20 * 2**k for k in range(5))
 _OFTEN = 640
@@ -171,7 +171,8 @@ class Stepper:
             return None
         t, h, end = start
         asked = self._asked_within(memory.taken)
-        segment = flow.many.take((t, h, memory.error, end), state, times, asked)
+        span = t, h, memory.error, end, self._crawls(memory)
+        segment = flow.many.take(span, state, times, asked)
         if segment is not None and flow.fine and self._outruns:
             return replace(segment, follows=partial(self._evaluated, flow.acceleration))
         return segment
@@ -189,6 +190,13 @@ class Stepper:
         if self.method.step is None and _OFTEN - 1 - taken % _OFTEN >= MANY:
             return [k - taken for k in _SOON if taken <= k < taken + MANY]
         return [k for k in range(MANY) if self._asks(taken + k)]
+
+    def _crawls(self, memory: StepMemory) -> float:
+        """Steps to come with which a motion crawls, where that is asked.
+
+        Any, later on: events may be near one after another.
+        """
+        return 0.0 if memory.taken > max(_SOON) else _CRAWLS
 
     def _asks(self, taken: int) -> bool:
         """Whether it is asked before a step if the motion is stiff."""
@@ -284,8 +292,7 @@ class Stepper:
     ) -> tuple[StepMemory, float]:
         """The memory after a look whether steps should be of the other kind, and their size."""
         if not self._takes_implicit(memory):
-            # Also from one event to the next, of which each may be near.
-            crawls = end - t > CRAWLS * h or memory.taken > max(_SOON)
+            crawls = end - t > self._crawls(memory) * h
             return self._looked(flow, memory, t, 2.0 * h, state) if crawls else memory, h
         if self._tableau.implicit:
             return memory, h

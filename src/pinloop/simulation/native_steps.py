@@ -24,7 +24,7 @@ from ..dynamics.pinocchio_solver import (
     standing,
     tables_of_rows,
 )
-from ..integrate import CRAWLS, MANY, MuntheKaas, Segment, State, StepControl
+from ..integrate import MANY, MuntheKaas, Segment, State, StepControl
 from ..model.mechanism import Mechanism
 from ..model.pairs import MotionGroup
 from ..model.workspace import remembered
@@ -43,7 +43,6 @@ _NUMBERS = {
     **{name: getattr(tolerances, name) for name in _TOLERANCES},
     **{name: getattr(Regularity, name) for name in ("NEAR", "WORSE", "WORST")},
     "COARSE_SPEED": COARSE_SPEED,
-    "CRAWLS": CRAWLS,
     "CURVED": CURVED,
     "INFINITE": INFINITE,
     "FIRST_ERROR": StepControl.FIRST_ERROR,
@@ -122,7 +121,7 @@ class NativeSteps:
 
     def take(
         self,
-        start: tuple[float, float, float, float],
+        start: tuple[float, float, float, float, float],
         state: State,
         times: list[float],
         asked: list[int],
