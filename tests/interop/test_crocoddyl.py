@@ -24,6 +24,7 @@ ROBOTS = {
     "floating-four-bar": (),  # a free-flyer
     "gear-pair": (),
     "delta": (),  # ball joints
+    "spherical_threebar": (),
     "bennett": (),
 }
 """Robots and what is locked."""
@@ -36,10 +37,11 @@ class Node:
 
     u: Array
 
-    def __init__(self, name: str, regular: bool = True) -> None:
+    def __init__(self, name: str, regular: bool = True, **options: Any) -> None:
         self.robot = robot = states.regularized(name) if regular else states.robot(name)
         self.q, self.v = states.moving(robot, 5)
-        self.equations = pl.EquationsOfMotion(robot, locks=ROBOTS[name]).around(0.0, self.q)
+        options = {"locks": ROBOTS[name]} | options
+        self.equations = pl.EquationsOfMotion(robot, **options).around(0.0, self.q)
         J = self.equations.terms(0.0, self.q, self.v)[0]
         self.v = self.v - np.linalg.pinv(J) @ (J @ self.v)
         self.state = crocoddyl.StateMultibody(robot.model)
@@ -50,11 +52,12 @@ class Node:
         frame = robot.model.frames[robot.model.nframes - 1].name
         target = pin.SE3(pin.exp3(np.array([0.3, -0.2, 0.5])), np.array([0.1, 0.4, 0.2]))
         residuals = {
-            "controls": crocoddyl.ResidualModelControl(self.state, self.nu),
             "state": crocoddyl.ResidualModelState(self.state, self.nu),
             "pose": looped.ResidualModelFrame(self.state, robot, frame, target, self.nu),
             "place": looped.ResidualModelFrame(self.state, robot, frame, np.ones(3), self.nu),
         }
+        if self.nu:
+            residuals["controls"] = crocoddyl.ResidualModelControl(self.state, self.nu)
         for weight, (label, residual) in enumerate(residuals.items(), 1):
             cost = crocoddyl.CostModelResidual(self.state, residual)
             self.costs.addCost(label, cost, 0.1 * weight)
@@ -80,6 +83,16 @@ def test_crocoddyl_finds_the_same_derivatives(name: str) -> None:
     node.agree(node.dynamics, numeric, RIGHT.get(name, 1e-5), node.u)
 
 
+def closed(node: Node, inner: Any, right: float = 1e-5) -> Any:
+    """Data of a step whose derivatives are right, and which ends closed."""
+    model = looped.ActionModelClosed(inner)
+    data = node.agree(model, crocoddyl.ActionModelNumDiff(model, True), right, node.u)
+    q, v = np.split(np.array(data.xnext), [node.robot.nq])
+    J, b, residual = node.equations.closure(0.0, q)
+    assert np.abs(residual).max(initial=0.0) < 1e-12 and np.abs(J @ v - b).max(initial=0.0) < 1e-11
+    return data
+
+
 @pytest.mark.parametrize(
     "name, method",
     [
@@ -95,15 +108,68 @@ def test_crocoddyl_finds_the_same_derivatives_of_closed_steps(name: str, method:
         inner = crocoddyl.IntegratedActionModelRK(node.dynamics, crocoddyl.RKType.four, h)
     else:
         inner = crocoddyl.IntegratedActionModelEuler(node.dynamics, h)
-    model = looped.ActionModelClosed(inner)
-    numeric = crocoddyl.ActionModelNumDiff(model, True)
-    data = node.agree(model, numeric, RIGHT.get(name, 1e-5), node.u)
-    q, v = np.split(np.array(data.xnext), [node.robot.nq])
-    J, b, residual = node.equations.closure(0.0, q)
-    assert np.abs(residual).max(initial=0.0) < 1e-12 and np.abs(J @ v - b).max(initial=0.0) < 1e-11
+    data = closed(node, inner, RIGHT.get(name, 1e-5))
     before = node.equations.closure(0.0, np.array(data.integrated.xnext[: node.robot.nq]))[2]
     if name in ("fourbar", "fivebar", "floating-four-bar", "delta"):
         assert np.abs(before).max() > 1e-11  # what Crocoddyl's step leaves open
+
+
+def test_states_that_are_open_are_closed_by_the_next_step() -> None:
+    """Iterates of Crocoddyl may have gaps; ball joints turn by what closes them."""
+    node = Node("spherical_threebar")
+    gap = 3e-2 * node.rng.normal(size=node.robot.nv)
+    q = pin.integrate(node.robot.model, node.q, gap)
+    node.x = np.append(q, node.v)
+    assert np.abs(node.equations.residual(0.0, q)).max() > 5e-3
+    closed(node, crocoddyl.IntegratedActionModelEuler(node.dynamics, 1e-2))
+
+
+def test_locked_joints_of_a_loop_stay_while_it_is_closed() -> None:
+    node = Node("fivebar", locks=("elbow_left",))
+    data = closed(node, crocoddyl.IntegratedActionModelEuler(node.dynamics, 2e-2))
+    at = node.robot.coordinates("elbow_left")
+    assert data.xnext[at.q] == pytest.approx(node.q[at.q], abs=1e-12)
+
+
+def test_rows_on_velocities_leave_positions_alone() -> None:
+    """Cranks whose rates have a ratio, whatever their angles, close the loop like others."""
+    ratio = pl.constraints.Pfaffian(
+        "ratio",
+        lambda q: [[1.0, 0.0, -0.5 * np.cos(q[2]), 0.0]],
+        lambda q, v: [0.5 * np.sin(q[2]) * v[2] ** 2],
+    )
+    node = Node("fivebar", rows=[ratio])
+    data = closed(node, crocoddyl.IntegratedActionModelEuler(node.dynamics, 2e-2))
+    assert (len(data.closed.columns.positions), len(data.closed.columns.rates)) == (2, 3)
+
+
+def test_a_paradoxical_linkage_keeps_its_freedom_off_its_manifold() -> None:
+    node = Node("bennett")
+    model = looped.ActionModelClosed(crocoddyl.IntegratedActionModelEuler(node.dynamics, 1e-3))
+    data = model.createData()
+    off = 1e-3 * node.rng.normal(size=node.robot.nq)
+    model.calc(data, node.x + np.append(off, np.zeros(node.robot.nv)), node.u)
+    assert len(data.closed.columns.positions) == node.robot.nv - 1
+
+
+class Cranks(crocoddyl.ActuationModelAbstract):  # type: ignore[misc]
+    """Torques that depend on the state."""
+
+    def calc(self, data: Any, x: Array, u: Array) -> None:
+        data.tau[:] = u[0] * np.sin(x[: self.state.nv]) + u[1] * x[self.state.nq :]
+
+    def calcDiff(self, data: Any, x: Array, u: Array) -> None:
+        n = self.state.nv
+        data.dtau_dx[:] = np.hstack([u[0] * np.diag(np.cos(x[:n])), u[1] * np.eye(n)])
+        data.dtau_du[:] = np.column_stack([np.sin(x[:n]), x[n:]])
+
+
+def test_torques_may_depend_on_the_state() -> None:
+    node = Node("fivebar")
+    cranks = Cranks(node.state, 2)
+    dynamics = looped.DifferentialActionModelLooped(node.equations, node.costs, cranks)
+    numeric = crocoddyl.DifferentialActionModelNumDiff(dynamics, True)
+    node.agree(dynamics, numeric, 1e-5, 10.0 * node.u)
 
 
 def test_redundant_rows_do_no_harm() -> None:

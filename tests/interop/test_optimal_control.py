@@ -75,16 +75,14 @@ class Problem:
         assert solver.solve(problem.rollout(us), us, 100, False, 1e-6), "not converged"
         return solver
 
-    def run(self, controls: Array) -> tuple[Array, float]:
+    def run(self, controls: Array, x: Array) -> tuple[Array, float]:
         """Where the controls lead by `pl.simulate`, and how far the loops were open at most."""
-        q, v, worst = self.q, np.zeros(self.robot.nv), 0.0
-        locks = self.equations.rows.locks
+        (q, v), worst = np.split(x, [self.robot.nq]), 0.0
+        mode = pl.Mode(locks=self.equations.rows.locks)
         for u in controls:
             torques = zip(self.robot.actuated, u, strict=True)
             push = [pl.Torque(joint, float(value)) for joint, value in torques]
-            run = pl.simulate(
-                self.robot, q, v, until=self.h, forces=push, losses=False, mode=pl.Mode(locks=locks)
-            )
+            run = pl.simulate(self.robot, q, v, until=self.h, forces=push, losses=False, mode=mode)
             q, v, worst = run.q[-1], run.v[-1], max(worst, run.closure().max())
         return np.append(q, v), worst
 
@@ -115,7 +113,7 @@ def test_a_five_bar_swings_up() -> None:
     assert np.abs(controls).max() <= 3.0
     reached = np.array(solver.xs[-1])
     np.testing.assert_allclose(reached, upright, atol=1e-3)
-    moved, worst = problem.run(controls)
+    moved, worst = problem.run(controls, problem.x)
     # Steps of 30 ms are worth that much in an unstable motion, and a quarter of them much less.
     np.testing.assert_allclose(moved, reached, atol=0.2)
     finer = Problem(problem.equations, hanging, 160, 1.2, problem.weight)
@@ -144,12 +142,43 @@ def test_a_palletizer_picks_with_its_wrist_locked() -> None:
     end = problem.costs(tool=(tool, np.full(3, 1e4)), still=problem.still(1e2))
     holding = pl.inverse_dynamics(robot, q, rest, rest)
     solver = problem.solve(end, holding, effort, 1e-3)
-    moved, worst = problem.run(np.array(solver.us))
+    moved, worst = problem.run(np.array(solver.us), problem.x)
     np.testing.assert_allclose(moved, solver.xs[-1], atol=1e-4)
     np.testing.assert_allclose(robot.placement(moved[:10], "tool0").translation, place, atol=1e-4)
     assert np.abs(moved[10:]).max() < 1e-3 and worst < 1e-9
     wrist = robot.coordinates("wrist").q
     assert all(x[wrist] == q[wrist] for x in solver.xs)
+
+
+def test_a_palletizer_locks_its_base_on_the_way() -> None:
+    """The optimum uses the jump: the lock takes what is left of the base's speed."""
+    robot = states.regularized("palletizer")
+    q, rest = pl.assemble(robot, {"shoulder": 0.1, "elbow": 0.1}), np.zeros(robot.nv)
+    holding, lock = pl.inverse_dynamics(robot, q, rest, rest), ("base_yaw",)
+    weights = np.full(4, 1e-7)
+    before = Problem(pl.EquationsOfMotion(robot), q, 10, 0.4, weights)
+    after = Problem(pl.EquationsOfMotion(robot, locks=lock), q, 10, 0.4, weights)
+    place = robot.placement(q, "tool0").translation + np.array([0.1, 0.3, -0.3])
+    tool = looped.ResidualModelFrame(after.state, robot, "tool0", place, 4)
+    end = after.costs(tool=(tool, np.full(3, 1e4)), still=after.still(1e2))
+    free, torque = np.full(4, np.inf), crocoddyl.ResidualModelControl(after.state, holding)
+    nodes = [part.node(part.costs(u=(torque, weights)), free) for part in (before, after)]
+    jump = looped.ActionModelJump(after.equations, after.state)
+    problem = crocoddyl.ShootingProblem(
+        before.x, [*[nodes[0]] * 10, jump, *[nodes[1]] * 10], after.node(end, free)
+    )
+    solver, us = crocoddyl.SolverFDDP(problem), [*[holding] * 10, np.zeros(0), *[holding] * 10]
+    solver.th_stop = 1e-6
+    assert solver.solve(problem.rollout(us), us, 100, False, 1e-6)
+    here, _ = before.run(np.array(solver.us[:10]), before.x)
+    base = robot.nq + robot.coordinates("base_yaw").v.start
+    assert abs(here[base]) > 0.1  # rad/s at the lock
+    q, v = np.split(here, [robot.nq])
+    change = pl.transition(robot, q, v, pl.Mode(), pl.Mode(locks=lock))
+    moved, worst = after.run(np.array(solver.us[11:]), np.append(q, change.v_plus))
+    np.testing.assert_allclose(moved, solver.xs[-1], atol=1e-4)
+    np.testing.assert_allclose(robot.placement(moved[:10], "tool0").translation, place, atol=1e-3)
+    assert worst < 1e-9
 
 
 def collocated(problem: Problem, wanted: Array, weights: Array) -> tuple[float, Array, Array]:
@@ -201,5 +230,5 @@ def test_ipopt_finds_the_same_optimum() -> None:
     # Nothing closes the loops between IPOPT's points but the accelerations.
     closure = [problem.equations.residual(0.0, state[: robot.nq]) for state in x]
     assert np.abs(closure).max() < 1e-6
-    moved, _ = problem.run(u)
+    moved, _ = problem.run(u, problem.x)
     np.testing.assert_allclose(moved, x[-1], atol=1e-3)

@@ -13,6 +13,7 @@ import pinloop as pl
 from pinloop.interop.pink import LoopTask
 
 from .. import states
+from .test_upstream import parallelogram
 
 Array = Any
 
@@ -111,3 +112,14 @@ def test_the_task_is_what_pink_takes_it_for() -> None:
     )
     assert np.linalg.norm(J @ (h * step)) == pytest.approx(np.linalg.norm(open_), rel=1e-4)
     assert repr(task) == "LoopTask('fivebar', cost=2.0, gain=0.5)"
+
+
+def test_rows_that_a_singular_pose_loses_are_left_out() -> None:
+    model, ties = parallelogram()
+    robot = pl.load(model, loops=list(ties))
+    task = LoopTask(pl.EquationsOfMotion(robot))
+    for turn, rank in ((0.3, 2), (np.pi / 2, 1)):  # at a right angle all links lie on one line
+        q = np.array([turn, np.pi / 2 - turn, turn])
+        here = pink.Configuration(model, model.createData(), q)
+        assert task.compute_jacobian(here).shape == (rank, 3)
+        assert task.compute_error(here) == pytest.approx(np.zeros(rank), abs=1e-12)
