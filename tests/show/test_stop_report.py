@@ -236,6 +236,22 @@ def test_tool_and_energy(page: Page, result: pl.StopResult) -> None:
     assert float(energy["brake"][0]) == pytest.approx(heat, abs=0.0501)
 
 
+def test_what_the_stop_depends_on(file: Path, result: pl.StopResult) -> None:
+    """Path and time, the largest first; where there is nothing to say, why."""
+    text = file.read_text(encoding="utf-8")
+    section = text[text.index('id="depends"') : text.index('id="motion"')]
+    expected = result.sensitivity(["path", "stopping_time"])
+    rows = re.findall(r"<tr>(.*?)</tr>", section, re.S)[-12:]
+    cells = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.S) for row in rows]
+    sizes = np.abs([float(row[2]) for row in cells])
+    assert (np.diff(sizes) <= 0.0).all() and sizes[0] > 0.0
+    for name, _, path, time in cells:
+        column = expected.inputs.index(name)
+        per_percent = 1e3 * expected.per_percent()[:, column]
+        assert_allclose([float(path), float(time)], per_percent, atol=6e-3)
+    assert "only stops that end at rest and held have sensitivities" in page_of(falling())
+
+
 def test_every_number_has_its_provenance(page: Page, result: pl.StopResult) -> None:
     letters = {"measured": "M", "datasheet": "D", "robot": "R", "assumed": "A"}
     rows = page.rows("Brakes, gears, friction and drives")

@@ -10,6 +10,7 @@ from .standards.distances import MinimumDistance, minimum_distance
 from .standards.fit import Fit, fit_brakes
 from .standards.published import Measured, StoppingTable
 from .standards.separation import Separation, separation
+from .stopping.differentiation import what_it_depends_on
 from .stopping.plan import Category0, Category1, Category2, Trigger
 from .stopping.prepared_robot import Payload
 from .stopping.recorded import JointTrajectory
@@ -68,6 +69,7 @@ __all__ = [
     "stop",
     "study",
     "swept_volume",
+    "what_it_depends_on",
     "worst_case",
     "worst_fault",
 ]

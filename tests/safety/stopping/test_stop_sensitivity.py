@@ -57,6 +57,14 @@ def test_a_rise_acts_like_half_as_much_delay(rise: float) -> None:
     np.testing.assert_allclose(s.matrix[:, 0], expected, rtol=1e-7)
 
 
+def test_a_carriage_travels_as_far_as_its_path() -> None:
+    by = on_axis(CHAIN, dynamic_torque=TORQUE)
+    outputs = ["angle:axis", "path:carriage", "displacement:carriage"]
+    s = stop(slider(INERTIA), SPEED, by).sensitivity(outputs, ["speed:axis", "sensor"])
+    expected = [CHAIN.command + INERTIA * SPEED / TORQUE, SPEED]
+    np.testing.assert_allclose(s.matrix, [expected] * 3, rtol=1e-7)
+
+
 def test_viscous_friction() -> None:
     """The free wheel keeps ``w1 = w exp(-b D / I)``; ``t = ... + I / b ln(1 + b w1 / T)``.
 

@@ -14,11 +14,13 @@ from typing import ClassVar
 import numpy as np
 import pinocchio as pin
 
+from ...boundary.arguments import public
 from ...boundary.marks import Array
 from ...errors import BadValue, UnknownName
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...tables.number_format import units_of
+from ...tables.report import Table
 from .history import StopHistory
 from .inputs import InputChanges, StopInput, distinct_names, stop_inputs
 from .loads import SINKS
@@ -31,6 +33,8 @@ from .variations import Happening, StopVariation
 _NEAR = 0.01
 """Part by which an input may change with the sequence of events staying as it is."""
 _DRIVES = "drives"
+_MOST = 12
+"""Inputs in a report."""
 
 
 def differentiate_stop(
@@ -70,6 +74,15 @@ def differentiate_stop(
         tuple(_warnings(variation, inputs, changes)),
         stop.robot.name,
     )
+
+
+@public
+def what_it_depends_on(stop: StopResult) -> Table:
+    """Change of tool path and stopping time with 1 % more of each input, a section of reports.
+
+    The twelve inputs that count most; see `StopResult.sensitivity` for all.
+    """
+    return stop.sensitivity(["path", "stopping_time"]).block("path", "stopping_time", most=_MOST)
 
 
 # -- outputs --------------------------------------------------------------------------------------
@@ -119,7 +132,8 @@ def _placed(robot: Mechanism, frame: str, q: Array) -> tuple[Array, Array]:
     index = robot.frame_id(frame)
     pin.computeJointJacobians(model, data, q)
     place = np.array(pin.updateFramePlacement(model, data, index).translation)
-    return place, np.array(pin.getFrameJacobian(model, data, index, pin.LOCAL_WORLD_ALIGNED))[:3]
+    jacobian = pin.getFrameJacobian(model, data, index, pin.LOCAL_WORLD_ALIGNED)
+    return place, np.array(jacobian).reshape(6, -1)[:3]
 
 
 def _time_change(history: StopHistory, variation: StopVariation, column: int) -> Array:
@@ -217,7 +231,7 @@ class ToolSpeed:
             frame = pin.LOCAL
             velocity = pin.getFrameVelocity(model, data, joint, place, frame).linear
             by = pin.getFrameVelocityDerivatives(model, data, joint, place, frame)
-            slopes = np.hstack([np.array(part)[:3][:, own] for part in by])
+            slopes = np.hstack([np.array(part).reshape(6, -1)[:3, own] for part in by])
             return np.array(velocity), slopes
 
 

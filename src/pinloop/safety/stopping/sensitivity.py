@@ -59,30 +59,35 @@ class StopSensitivity(Reported):
     def __rich__(self) -> Report:
         return self.table()
 
-    def table(self) -> Report:
-        """The changes per percent for reading, one table per output, largest first."""
-        title = f"{self.robot or 'stop'}: what the stop depends on"
-        return Report.of(title, [*self.blocks()])
+    def table(self, most: int | None = None) -> Report:
+        """The changes per percent for reading, one table per output, largest first.
 
-    def blocks(self) -> list[Block]:
-        """The parts of the table."""
-        return [*map(self.block, self.outputs), Notes.of("Sensitivities", self.warnings, "caution")]
-
-    def block(self, output: str, most: int | None = None) -> Table:
-        """Changes of an output with one percent of each input, largest first.
-
-        ``most``: how many at most.
+        ``most``: how many inputs at most.
         """
-        row = self.outputs.index(output)
-        unit, factor = shown_unit(self.output_units[row])
-        changes = factor * self.per_percent()[row]
-        order = np.argsort(-np.abs(np.nan_to_num(changes)), kind="stable")
-        least = _NOTHING * np.abs(np.nan_to_num(changes)).max(initial=0.0)
-        shown = [k for k in order.tolist() if abs(changes[k]) > least][:most]
-        values = numbers([changes[k] for k in shown])
-        rows = [(self.inputs[k], self._value(k), x) for k, x in zip(shown, values, strict=True)]
-        heading = f"{unit} per 1 % more".strip()
-        return Table.of(f"What it depends on: {output}", ("<input", "value", heading), rows)
+        title = f"{self.robot or 'stop'}: what the stop depends on"
+        blocks: list[Block] = [self.block(output, most=most) for output in self.outputs]
+        return Report.of(title, [*blocks, Notes.of("Sensitivities", self.warnings, "caution")])
+
+    def block(self, output: str, *others: str, most: int | None = None) -> Table:
+        """Changes of outputs with one percent more of each input; those of the first sort them.
+
+        ``most``: how many inputs at most.
+        """
+        names = (output, *others)
+        places = [self.outputs.index(name) for name in names]
+        units = [shown_unit(self.output_units[place]) for place in places]
+        changes = self.per_percent()[places] * np.array([[factor] for _, factor in units])
+        sizes = np.abs(np.nan_to_num(changes[0]))
+        least = _NOTHING * sizes.max(initial=0.0)
+        shown = [k for k in np.argsort(-sizes, kind="stable").tolist() if sizes[k] > least][:most]
+        columns = [numbers(row[shown].tolist()) for row in changes]
+        rows = [
+            (self.inputs[k], self._value(k), *values)
+            for k, *values in zip(shown, *columns, strict=True)
+        ]
+        headings = [f"{name} [{unit}]" for name, (unit, _) in zip(names, units, strict=True)]
+        title = f"What it depends on: {output}, per 1 % more of each input"
+        return Table.of(title, ("<input", "value", *headings), rows)
 
     def _value(self, k: int) -> str:
         if not self.input_units[k]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...boundary.files import write_text
+from ...errors import PinloopError
 from ...safety.brakes.brakes import Assumption, Brakes
 from ...safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
 from ...safety.space.swept import SweptVolume, swept_volume
@@ -36,6 +37,8 @@ _REACTION, _BRAKING = (0.45, 0.49, 0.55, 1.0), (0.80, 0.12, 0.45, 1.0)
 _VOLUME = (0.10, 0.55, 0.45, 0.20)
 _TRIANGLES = 40_000
 """What a picture of a volume needs; more are not worth the bytes."""
+_MOST = 12
+"""Inputs that a stop depends on most."""
 _ABREAST = 6
 """So many joints stand beside each other in a table of parameters."""
 
@@ -75,6 +78,7 @@ def page_of(
         badge=_badge(result),
         cards=list(_cards(result)),
         motion=make_motion(result, swept=swept),
+        depends=_dependence(result),
         facts=[block for block in blocks if isinstance(block, KeyValues)],
         tables=[block for block in blocks if isinstance(block, Table)],
         curves=curves,
@@ -91,6 +95,15 @@ def page_of(
         ],
         viewer=viewer_script(),
     )
+
+
+def _dependence(result: StopResult) -> tuple[Table | None, tuple[str, ...]]:
+    """What the stop depends on, and what to keep in mind of it."""
+    try:
+        sensitivity = result.sensitivity(["path", "stopping_time"])
+    except PinloopError as error:
+        return None, (str(error),)
+    return sensitivity.block("path", "stopping_time", most=_MOST), sensitivity.warnings
 
 
 def _badge(result: StopResult) -> Badge:
