@@ -125,7 +125,8 @@ class JointFriction(Force):
     """Dry friction of the joints: ``-f sign(v)`` while they slide, what holds them at rest.
 
     A run decides which axes stick, all together. Where a force is a function of one state
-    (`EquationsOfMotion`, `inverse_dynamics`), an axis at rest feels none.
+    (`EquationsOfMotion`), an axis at rest feels none; in inverse dynamics it opposes the motion
+    that begins.
 
     Args:
         speed: smooths it to ``-f tanh(v / speed)``, which creeps and never sticks: speed at which
