@@ -12,6 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import joblib
+
 import pinloop as pl
 
 ROBOT, BRAKES = "urdf/six_axis_arm.urdf", "urdf/six_axis_arm.brakes.yaml"
@@ -26,23 +28,27 @@ def main() -> None:
 
 
 def _rates(robot: pl.Mechanism, folder: Path) -> None:
-    """Stops per second, by one process and by all cores."""
-    count = 256
+    """Stops per second, by one process, by threads and by processes on all cores."""
+    count, cores = 256, os.cpu_count() or 1
     pl.study(robot, BRAKES, sampling=pl.safety.Sobol(16), results=folder / "warm.csv", jobs=1)
     alone = 0.0
-    print("processes   stops/s   stops/s and CPU second   speedup")
-    for jobs in sorted({1, os.cpu_count() or 1}):
-        results, sampling = folder / f"{jobs}.csv", pl.safety.Sobol(count)
-        if jobs > 1:  # let the processes start
-            pl.study(
-                robot, BRAKES, sampling=pl.safety.Sobol(64), results=folder / "w.csv", jobs=jobs
-            )
-        start, used = time.perf_counter(), time.process_time()
-        pl.study(robot, BRAKES, sampling=sampling, results=results, jobs=jobs)
+    print("jobs                stops/s   stops/s and CPU second   speedup")
+    for backend, jobs in [
+        ("loky", 1),
+        *([("threading", cores), ("loky", cores)] if cores > 1 else []),
+    ]:
+        results, sampling = folder / f"{backend}{jobs}.csv", pl.safety.Sobol(count)
+        with joblib.parallel_config(backend=backend):
+            if jobs > 1:  # let them start
+                warm = folder / f"w{backend}.csv"
+                pl.study(robot, BRAKES, sampling=pl.safety.Sobol(64), results=warm, jobs=jobs)
+            start, used = time.perf_counter(), time.process_time()
+            pl.study(robot, BRAKES, sampling=sampling, results=results, jobs=jobs)
         rate = count / (time.perf_counter() - start)
         alone = alone or rate
-        own = f"{count / (time.process_time() - used):22.0f}" if jobs == 1 else f"{'':>22s}"
-        print(f"{jobs:9d}{rate:10.0f}{own:>25s}{rate / alone:10.2f}")
+        own = f"{count / (time.process_time() - used):22.0f}" if jobs == 1 else ""
+        kind = {"loky": "processes", "threading": "threads"}[backend]
+        print(f"{jobs:4d} {kind:12s}{rate:10.0f}{own:>25s}{rate / alone:10.2f}")
 
 
 def _memory(robot: pl.Mechanism, folder: Path) -> None:
