@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,31 @@ def write(results: Results, folder: Path | None) -> str:
     return text
 
 
+def renew(results: Results, folder: Path) -> str:
+    """Put what was measured now into page and JSON file, and leave all else; returns the sections.
+
+    Args:
+        results: of whole sections: losses, stops, loading, importing, memory.
+        folder: where page and file are.
+    """
+    page, file = folder / "performance.md", folder / "performance.json"
+    old, text, parts = json.loads(file.read_text("utf-8")), page.read_text("utf-8"), []
+    for key, section in _SECTIONS.items():
+        if key in results:
+            old[key] = results[key]
+            parts.append(section(results[key]))
+            title = parts[-1].partition("\n")[0]
+            text = re.sub(
+                rf"{title}\n.*?(?=\n## |\Z)",
+                lambda _, part=parts[-1]: part,  # type: ignore[misc]
+                text,
+                flags=re.S,
+            )
+    page.write_text(text, encoding="utf-8")
+    file.write_text(json.dumps(old, indent=1) + "\n", encoding="utf-8")
+    return "\n".join(parts)
+
+
 def page(results: Results) -> str:
     """The page."""
     parts = [INTRODUCTION]
@@ -68,16 +94,7 @@ def page(results: Results) -> str:
         parts.append(_right_hand_sides(results["right_hand_sides"]))
     if results.get("precision"):
         parts.append(_precision(results))
-    if "losses" in results:
-        parts.append(_losses(results["losses"]))
-    if "stops" in results:
-        parts.append(_stops(results["stops"]))
-    if "loading" in results:
-        parts.append(_loading(results["loading"]))
-    if "importing" in results:
-        parts.append(_importing(results["importing"]))
-    if "memory" in results:
-        parts.append(_memory(results["memory"]))
+    parts += [section(results[key]) for key, section in _SECTIONS.items() if key in results]
     return "\n".join(parts)
 
 
@@ -338,3 +355,12 @@ def _growths(entry: Results) -> Iterable[list[str]]:
     for name, rows in entry["growth"].items():
         peak, saved = growth(rows)
         yield [name, f"{peak / 1e3:.1f} kB/s", f"{saved / 1e3:.1f} kB/s", f"{peak / saved:.1f}"]
+
+
+_SECTIONS: dict[str, Callable[[Any], str]] = {
+    "losses": _losses,
+    "stops": _stops,
+    "loading": _loading,
+    "importing": _importing,
+    "memory": _memory,
+}

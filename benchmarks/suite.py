@@ -14,14 +14,12 @@ from .contestants import missing
 from .measure import machine, one_core, versions
 from .others import importing, loading, losses, memory, stops
 from .precision import Effort, precision
-from .report import write
+from .report import renew, write
 from .righthand import right_hand_sides
 from .robots import MOTIONS, RIGHT_HAND_SIDES
 
 DOCS = Path(__file__).parents[1] / "docs"
 PARTS = ("rhs", "precision", "losses", "stops", "loading", "import", "memory")
-
-_OF_MACHINE = ("machine", "versions", "missing", "quick")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -34,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, default=None, help="folder, docs by default")
     parser.add_argument("--scaling", action="store_true", help="odca_scaling too")
     parser.add_argument("--report", action="store_true", help="only write the page anew")
-    parser.add_argument("--renew", action="store_true", help="only these parts of the page")
+    parser.add_argument("--renew", action="store_true", help="only the sections of the parts")
     given = parser.parse_args(arguments)
     output = given.output or DOCS
     partial = bool(given.quick or given.case or given.part)
@@ -45,9 +43,8 @@ def main(arguments: list[str] | None = None) -> None:
     else:
         results = measured(given.case or names, given.part or list(PARTS), quick=given.quick)
     if given.renew:
-        old = json.loads((output / "performance.json").read_text(encoding="utf-8"))
-        results = old | {key: part for key, part in results.items() if key not in _OF_MACHINE}
-    if given.renew or given.report or given.output is not None or not partial:
+        print(renew(results, output))
+    elif given.report or given.output is not None or not partial:
         output.mkdir(parents=True, exist_ok=True)
         print(write(results, output))
     else:

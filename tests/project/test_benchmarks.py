@@ -19,7 +19,7 @@ from benchmarks.contestants import DEFAULT, Problem
 from benchmarks.counts import calls
 from benchmarks.measure import Sample, installed, interleaved
 from benchmarks.precision import drake_difference, exudyn_difference, mujoco_differences
-from benchmarks.report import page, write
+from benchmarks.report import page, renew, write
 from benchmarks.robots import MOTIONS
 from benchmarks.scene import apart, poses, scene
 from benchmarks.with_exudyn import PlanarExudyn, in_exudyn
@@ -313,6 +313,23 @@ def test_page_pictures_and_numbers_are_the_same_each_time(tmp_path: Path) -> Non
     drawn = ET.fromstring(texts[0]["performance_r.svg"])
     lines = [one for one in drawn if one.tag.endswith("polyline")]
     assert len(lines) == 2 * 5  # a default call and four methods, in the diagram and in the legend
+
+
+def test_sections_are_renewed_one_by_one(tmp_path: Path) -> None:
+    before = "# Performance\n\nold\n\n## Stops\n\nslow\n\n## Import\n\nas it was\n"
+    (tmp_path / "performance.md").write_text(before)
+    (tmp_path / "performance.json").write_text(json.dumps({"stops": 1, "memory": {"x": 2}}))
+    single = {"robot": "r", "time": 2e-3, "parts": {"decisions": 1e-3}, "phases": 3.0,
+              "evaluations": 70.0, "load": 0.5}  # fmt: skip
+    time = {"median": 3e-3, "least": 3e-3, "spread": 0.1, "count": 3}
+    stops = {"count": 4, "time": time, "per_second": 333.0, "single": [single, single]}
+    renew({"stops": stops, "machine": {}}, tmp_path)
+    text = (tmp_path / "performance.md").read_text()
+    assert text.startswith("# Performance\n\nold\n\n## Stops\n\nA study of 4")
+    assert text.endswith("\n\n## Import\n\nas it was\n") and "slow" not in text
+    assert "500 of the r" in text and "| decisions | 1000 | 1000 |" in text
+    numbers = json.loads((tmp_path / "performance.json").read_text())
+    assert numbers == {"stops": stops, "memory": {"x": 2}}
 
 
 def test_a_quick_run_measures_and_writes(tmp_path: Path) -> None:
