@@ -222,6 +222,13 @@ def test_what_does_not_fit_is_refused() -> None:
         looped.DifferentialActionModelLooped(node.equations, crocoddyl.CostModelSum(other, 2))
     with pytest.raises(pl.BadValue, match=r"costs have 4 controls, .* 'fivebar' 2"):
         looped.DifferentialActionModelLooped(node.equations, crocoddyl.CostModelSum(node.state))
+    robot: Any = node.robot
+    with pytest.raises(pl.BadValue, match="EquationsOfMotion"):
+        looped.DifferentialActionModelLooped(robot, node.costs)
+    with pytest.raises(pl.BadValue, match="EquationsOfMotion"):
+        looped.ActionModelJump(robot, node.state)
+    with pytest.raises(pl.BadValue, match="takes a step of DifferentialActionModelLooped"):
+        looped.ActionModelClosed(node.dynamics)
     residual = crocoddyl.ResidualModelCoMPosition(node.state, np.zeros(3), node.nu)
     node.costs.addCost("com", crocoddyl.CostModelResidual(node.state, residual), 1.0)
     with pytest.raises(pl.BadValue, match="take ResidualModelFrame"):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
+from ..boundary.arguments import public
 from ..boundary.marks import Array
 from ..dynamics.derivatives import acceleration_at, derivatives_at
 from ..dynamics.equations import EquationsOfMotion
@@ -38,6 +39,7 @@ class Acceleration(casadi.Callback):
         options: options of CasADi.
     """
 
+    @public
     def __init__(
         self,
         equations: EquationsOfMotion,
@@ -45,7 +47,7 @@ class Acceleration(casadi.Callback):
         options: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.equations = equations
+        self.equations, self._sizes = equations, _sizes(equations)
         self._jacobians: list[_Jacobian] = []
         self.construct(name, options or {})
 
@@ -67,7 +69,7 @@ class Acceleration(casadi.Callback):
 
     def get_sparsity_in(self, i: int) -> Any:
         """Shapes of the arguments."""
-        return casadi.Sparsity.dense(_sizes(self.equations)[i])
+        return casadi.Sparsity.dense(self._sizes[i])
 
     def get_sparsity_out(self, i: int) -> Any:
         """Shape of the result."""

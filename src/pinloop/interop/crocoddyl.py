@@ -22,6 +22,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..boundary.arguments import flat_numbers, public
 from ..boundary.marks import Array
 from ..dynamics.derivatives import (
     acceleration_at,
@@ -54,6 +55,7 @@ class ActuationModelDrives(crocoddyl.ActuationModelAbstract):
         robot: the mechanism; its actuated joints are joints of the tree.
     """
 
+    @public
     def __init__(self, state: Any, robot: Mechanism) -> None:
         at = [robot.coordinates(joint).v for joint in robot.actuated]
         self._columns = [k for part in at for k in range(part.start, part.stop)]
@@ -95,13 +97,10 @@ class DifferentialActionModelLooped(crocoddyl.DifferentialActionModelAbstract):
         actuation: how controls become torques; `ActuationModelDrives` if None.
     """
 
+    @public
     def __init__(self, equations: EquationsOfMotion, costs: Any, actuation: Any = None) -> None:
         robot, state = equations.robot, costs.state
-        if (state.nq, state.nv) != (robot.nq, robot.nv):
-            raise BadValue(
-                f"the state of the costs has nq = {state.nq}, nv = {state.nv}, and robot "
-                f"'{robot.name}' {robot.nq}, {robot.nv}; make it of robot.model"
-            )
+        _check_state(robot, state)
         if actuation is None:
             actuation = ActuationModelDrives(state, robot)
         if costs.nu != actuation.nu:
@@ -148,6 +147,14 @@ class DifferentialActionModelLooped(crocoddyl.DifferentialActionModelAbstract):
         return _DynamicsData(self)
 
 
+def _check_state(robot: Mechanism, state: Any) -> None:
+    if (state.nq, state.nv) != (robot.nq, robot.nv):
+        raise BadValue(
+            f"the state has nq = {state.nq}, nv = {state.nv}, and robot '{robot.name}' {robot.nq}, "
+            f"{robot.nv}; make it of robot.model"
+        )
+
+
 class _DynamicsData(crocoddyl.DifferentialActionDataAbstract):
     """Work space of `DifferentialActionModelLooped`."""
 
@@ -178,7 +185,10 @@ class ResidualModelFrame(crocoddyl.ResidualModelAbstract):
         nu: number of controls.
     """
 
+    @public
     def __init__(self, state: Any, robot: Mechanism, frame: str, target: Any, nu: int) -> None:
+        if not isinstance(target, pin.SE3):
+            target = flat_numbers(target, "target", 3)
         super().__init__(state, 6 if isinstance(target, pin.SE3) else 3, nu, True, False, False)
         self._model, self._data = robot.model, robot.model.createData()
         self._frame, self._target = robot.frame_id(frame), target
@@ -212,8 +222,14 @@ class ActionModelClosed(crocoddyl.ActionModelAbstract):
     """
 
     def __init__(self, integrated: Any) -> None:
+        dynamics = getattr(integrated, "differential", None)
+        if not isinstance(dynamics, DifferentialActionModelLooped):
+            raise BadValue(
+                f"ActionModelClosed takes a step of DifferentialActionModelLooped, such as "
+                f"crocoddyl.IntegratedActionModelRK(...), not {integrated!r}"
+            )
         super().__init__(integrated.state, integrated.nu, integrated.nr)
-        self.integrated, self.equations = integrated, integrated.differential.equations
+        self.integrated, self.equations = integrated, dynamics.equations
         self.u_lb, self.u_ub = integrated.u_lb, integrated.u_ub
 
     def calc(self, data: Any, x: Array, u: Array | None = None) -> None:
@@ -264,7 +280,9 @@ class ActionModelJump(crocoddyl.ActionModelAbstract):
         state: ``crocoddyl.StateMultibody(robot.model)`` of the problem.
     """
 
+    @public
     def __init__(self, equations: EquationsOfMotion, state: Any) -> None:
+        _check_state(equations.robot, state)
         super().__init__(state, 0, 0)
         self.equations = equations
 

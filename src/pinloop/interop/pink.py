@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..boundary.arguments import public
 from ..boundary.marks import Array
 from ..dynamics.equations import EquationsOfMotion
 from ..errors import BadValue
@@ -33,6 +34,7 @@ class LoopTask(pink.tasks.Task):
         lm_damping: see `pink.tasks.Task`.
     """
 
+    @public
     def __init__(
         self,
         equations: EquationsOfMotion,
@@ -41,7 +43,7 @@ class LoopTask(pink.tasks.Task):
         lm_damping: float = 0.0,
     ) -> None:
         super().__init__(cost=cost, gain=gain, lm_damping=lm_damping)
-        self.equations = equations
+        self.equations, self._scale = equations, equations.rows.scale
 
     def compute_error(self, configuration: Any) -> Array:
         """Error of the independent rows, shape (rank,)."""
@@ -53,7 +55,7 @@ class LoopTask(pink.tasks.Task):
 
     def _independent(self, configuration: Any) -> tuple[Array, Array]:
         J, _, residual = self.equations.closure(0.0, np.array(configuration.q))
-        scale = self.equations.rows.scale
+        scale = self._scale
         if len(J) == 0:
             return J, residual
         U, s, V = np.linalg.svd(scale[:, None] * J, full_matrices=False)
