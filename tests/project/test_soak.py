@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tools.soak.campaign import Case, Finding, run
+from tools.soak.kernel import compare_engines
 from tools.soak.stops import _judge, static_excess, try_stop
 
 import pinloop as pl
@@ -62,3 +63,9 @@ def test_what_is_wrong_about_a_stop_is_noticed(stopped: pl.StopResult) -> None:
 def test_a_case_is_tried() -> None:
     case = try_stop(np.random.default_rng([0, 2]))
     assert case.findings == () and case.name
+
+
+def test_engines_agree_on_a_few_linkages() -> None:
+    cases = [compare_engines(np.random.default_rng([1, k])) for k in range(6)]
+    assert all(case.findings == () for case in cases)
+    assert len({case.name for case in cases}) > 2

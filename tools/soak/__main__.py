@@ -6,9 +6,10 @@ import argparse
 import sys
 
 from .campaign import Campaign, run
+from .kernel import compare_engines
 from .stops import try_stop
 
-CAMPAIGNS: dict[str, Campaign] = {"stops": try_stop}
+CAMPAIGNS: dict[str, Campaign] = {"stops": try_stop, "kernel": compare_engines}
 
 
 def main() -> int:

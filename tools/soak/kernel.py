@@ -1,0 +1,73 @@
+"""Random mechanisms: the native kernel and Python give the same accelerations and the same runs.
+
+Linkages come from the generators of the tests: trees, loops of all pairs, and those that move
+though their rows forbid it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+from tests import random_linkages, screw_tables
+from tests.states import moving
+
+import pinloop as pl
+
+from .campaign import Case, Finding
+
+SAME = 1e-10
+"""Relative difference of accelerations, and of states at the end of a run."""
+UNTIL = 0.02
+"""End of a run [s]."""
+KINDS = ("parallel mechanism", "graph", "bennett", "goldberg", "bricard")
+
+
+def compare_engines(rng: np.random.Generator) -> Case:
+    """Draw a mechanism and a state, on the manifold and beside it, and let both engines go on."""
+    seed, kind = int(rng.integers(2**31)), str(rng.choice(KINDS))
+    machine = screw_tables.build(_table(kind, seed))
+    if machine.nv == 0:
+        return Case("immovable")
+    q, v = moving(machine, seed % 1000)
+    engines = [
+        pl.EquationsOfMotion(machine, formulation=pl.Automatic(engine))
+        for engine in ("native", "python")
+    ]
+    native, python = engines
+    if native.engine != "native":
+        return Case(f"{kind} in Python")
+    beside = pin.integrate(machine.model, q, 1e-3 * rng.normal(size=machine.nv))
+    states = [("acceleration", q, v)]
+    if native.solver == python.solver:  # else other rows are held there, which is another motion
+        states.append(("acceleration beside", beside, v + 1e-3 * rng.normal(size=machine.nv)))
+    found = []
+    for name, *state in states:
+        a, b = (equations.acceleration(0.0, *state) for equations in engines)
+        if (error := _difference(a, b)) > SAME:
+            found.append(Finding(name, f"{error:.1e} (linkage {seed})"))
+    try:
+        ends = [
+            pl.simulate(machine, q, v, until=UNTIL, formulation=pl.Automatic(engine))
+            for engine in ("native", "python")
+        ]
+    except (pl.InconsistentVelocity, pl.SimulationFailed):
+        return Case(f"{kind}, no run", tuple(found))
+    if len({len(run.t) for run in ends}) > 1:
+        found.append(Finding("steps", f"{[len(run.t) for run in ends]} (linkage {seed})"))
+    elif (error := max(_difference(*(run.v[-1] for run in ends)),
+                       _difference(*(run.q[-1] for run in ends)))) > SAME:  # fmt: skip
+        found.append(Finding("run", f"{error:.1e} (linkage {seed})"))
+    return Case(kind, tuple(found))
+
+
+def _table(kind: str, seed: int) -> screw_tables.Table:
+    """A random linkage of a kind."""
+    if kind == "graph":
+        return random_linkages.graph(seed)
+    if kind == "parallel mechanism":
+        return random_linkages.parallel_mechanism(seed)
+    return random_linkages.overconstrained(seed, kind)
+
+
+def _difference(a: screw_tables.Array, b: screw_tables.Array) -> float:
+    return float(np.abs(a - b).max() / max(1.0, np.abs(b).max()))
