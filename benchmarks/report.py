@@ -26,6 +26,8 @@ from .pictures import work_precision
 __all__ = ["page", "write"]
 
 Results = dict[str, Any]
+WANTED = 3.0
+"""So many times as fast as the best peer a run should be."""
 
 INTRODUCTION = """# Performance
 
@@ -119,6 +121,9 @@ def _seconds(value: float) -> str:
 def _machine(results: Results) -> str:
     rows = [[key, value] for key, value in {**results["machine"], **results["versions"]}.items()]
     lines = ["## Machine and versions\n", table(["", ""], rows)]
+    load, cores = (float(results["machine"].get(x, 0)) for x in ("load at the start", "cores"))
+    if load > cores:
+        lines.append("More programs than cores were running: ratios hold, times are too long.\n")
     for name in results["missing"]:
         lines.append(f"{name} was not installed: it is missing in the tables below.\n")
     return "\n".join(lines)
@@ -149,11 +154,13 @@ def _summary(entries: list[Results]) -> str:
 
 def _parts(entries: list[Results]) -> str:
     """Where our time goes, and what would be left if runs were set up in no time."""
-    rows = []
+    rows, short = [], []
     for entry in entries:
-        parts, peer = entry["parts"], best_peer(entry)
+        parts, peer, own = entry["parts"], best_peer(entry), best_at_target(entry).get("pinloop")
         whole, step = parts["whole"]["least"], parts["step"]["least"]
         rest = max(whole - step, 1e-9)
+        if peer and own and peer[1] < WANTED * own[1]:
+            short.append(f"{entry['title']} ({peer[1] / own[1]:.2g}, {step / whole:.0%} set-up)")
         limit = f"{peer[1] / rest:.2g}" if peer else "-"
         rows.append(
             [entry["title"], f"{parts['tolerance']:.0e}", parts["engine"], _seconds(whole),
@@ -167,7 +174,8 @@ def _parts(entries: list[Results]) -> str:
         f"than {TARGET:g}: a run of a single step is what setting up takes. The rest is steps, "
         "with projections, here per evaluation of the accelerations. The limit is the best peer's "
         "time over that of the steps alone: what the ratio above would be if nothing had to be set "
-        "up.\n\n" + table(head, rows, "lrlrrrrrr")
+        f"up. Less than {WANTED:g} times as fast as the best peer: "
+        f"{', '.join(short) or 'none'}.\n\n" + table(head, rows, "lrlrrrrrr")
     )
 
 

@@ -299,6 +299,7 @@ def test_the_page_says_who_is_faster_and_what_is_missing() -> None:
     assert "exudyn was not installed" in ours and "not reached" in ours
     # Of 300 us are 200 for 100 evaluations; the peer takes 0.5 s.
     assert "| Robot | 1e-05 | native | 300 us | 100 us | 9 | 100 | 2 us | 2.5e+03 |" in ours
+    assert "best peer: none." in ours and "best peer: Robot (0.56, 33% set-up)." in theirs
 
 
 def test_page_pictures_and_numbers_are_the_same_each_time(tmp_path: Path) -> None:
