@@ -12,7 +12,7 @@ import pytest
 import pinloop as pl
 from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.studies.cases import Setup, criteria
-from pinloop.safety.studies.summary import pattern_search
+from pinloop.safety.studies.summary import climb, pattern_search, size_slopes
 
 from ...states import URDF
 from . import wheels
@@ -57,6 +57,51 @@ def test_a_worst_case_between_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert worst.value == pytest.approx(1.0, abs=1e-5)
     for name, at in peak.items():
         assert worst.values[name] == pytest.approx(at, abs=2e-3 * 2 * np.pi)
+
+
+def test_derivatives_lead_to_the_worst_case_of_a_wheel() -> None:
+    """All that counts goes to its end with the second stop: 12 are enough where 60 were allowed."""
+    study = wheels.study(pl.safety.Random(6, 1))
+    found = few_evaluations(study, "time", "angle:axis", evaluations=12)
+    time, angle = wheels.stopping(wheels.FASTEST, 0.04, -1.0)
+    assert found["time"].value == pytest.approx(time, rel=1e-6)
+    assert found["angle:axis"].value == pytest.approx(angle, rel=1e-6)
+
+
+@pytest.mark.parametrize("criterion", ["time", "travel", "angle:a", "angle:b"])
+def test_slopes_in_parts_of_the_ranges(criterion: str) -> None:
+    """Those by differences of the rows of a study."""
+    study = pl.study(wheels.carriages(), wheels.CARRIAGES_BRAKES, wheels.CARRIAGES_SPACE,
+                     pl.safety.Sobol(2, seed=3), jobs=1)  # fmt: skip
+    setup, column = study.setup, criteria(study.setup)[criterion]
+    variables = [variable for variable in setup.variables if variable.varies]
+    values = study.values(0)
+    slopes = size_slopes(setup, column, setup.stop(values), variables)
+    assert slopes is not None
+    for slope, variable in zip(slopes, variables, strict=True):
+        h = 1e-4 * (variable.high - variable.low)
+        ends = [
+            float(
+                setup.evaluate(0, {**values, variable.name: values[variable.name] + x})[0][column]
+            )
+            for x in (h, -h)
+        ]
+        assert slope == pytest.approx((ends[0] - ends[1]) / 2e-4, rel=1e-4, abs=1e-6)
+
+
+def test_climbing_takes_what_gains_most_first() -> None:
+    asked = []
+
+    def size(x: Any) -> float:
+        asked.append(x.tolist())
+        return float(3.0 * x[0] + x[1] - 2.0 * x[2])
+
+    slope = np.array([3.0, 1.0, -2.0])
+    at_once = np.array([False, True, False])
+    best, x = climb(size, lambda x: slope, np.full(3, 0.5), at_once, 10)
+    assert best == 4.0 and x.tolist() == [1.0, 1.0, 0.0]
+    assert asked == [[0.5, 0.5, 0.5], [0.5, 1.0, 0.5], [1.0, 1.0, 0.5], [1.0, 1.0, 0.0]]
+    assert climb(size, lambda x: None, np.full(3, 0.5), at_once, 10)[0] == 1.0
 
 
 # -- two joints: a weaker brake may be better -----------------------------------------------------

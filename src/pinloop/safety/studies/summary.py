@@ -3,9 +3,10 @@
 The worst case of time, of angle, of travel and of impulse are usually different cases. Found by
 sampling and local search: sampled, not guaranteed. How a table looks is in `tables`.
 
-The search is a pattern search (Hooke and Jeeves, J. ACM 8, 1961). Stops change abruptly where a
-joint comes loose or another one locks last, and are worst mostly at ends of ranges: neither has a
-gradient to follow. A pattern search needs none and reaches faces and corners of the space exactly.
+The search climbs along the derivatives of stops first, to the ends of ranges to which they point.
+They know nothing of what lies behind the next change of the sequence of events, and there are none
+of clearances and impulses: from where the climb ends a pattern search goes on (Hooke and Jeeves, J.
+ACM 8, 1961), which needs none and reaches faces and corners of the space exactly.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
 
 from ...boundary.arguments import public, require_kind
 from ...boundary.files import json_values
 from ...boundary.marks import Array
-from ...errors import BadValue, printable
+from ...errors import BadValue, PinloopError, printable
 from ...tables.number_format import numbers, units_of
 from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
 from ...units import column_unit, shown_unit
-from ..stopping.result import PLANNING_AID
-from .cases import Setup, WorstCase, known_criteria, manifest_of, size_of
+from ..stopping.result import PLANNING_AID, StopResult
+from .cases import Setup, WorstCase, criteria, known_criteria, manifest_of, size_of
 from .results import Beyond, QuantityDistribution, Results, quantity_distributions
+from .space import Variable
 from .study import Study
 
 SAMPLED = "Sampled, not guaranteed."
@@ -96,9 +99,9 @@ def worst_case(
 ) -> dict[str, WorstCase]:
     """Search the worst cases of a study's space.
 
-    From the worst samples each search goes on in the space, first to both ends of every range:
-    a weaker brake is not always worse. Cases that do not end with the robot at rest and held
-    are another finding, and left out here.
+    From the worst samples each search goes on in the space, first along the derivatives of the
+    stops, then to both ends of every range: a weaker brake is not always worse. Cases that do not
+    end with the robot at rest and held are another finding, and left out here.
 
     Args:
         study: the study whose samples are the starts.
@@ -171,19 +174,96 @@ def _search_from(
         places = zip(moving, x.tolist(), strict=True)
         return {**values, **{variable.name: variable.at(share) for variable, share in places}}
 
-    def size(x: Array) -> float:
-        values = case(x)
-        row, stop = setup.evaluate(0, values)
-        value = size_of(row, column)
-        value = -np.inf if np.isnan(value) else value
-        if stop is not None and value > max(stops, default=-np.inf):
-            stops.clear()
-            stops[value] = setup.pack(stop, values)
-        return value
+    sizes: dict[bytes, float] = {}
+    worst: list[StopResult] = []
 
-    stops: dict[float, bytes] = {}
-    best, x, count = pattern_search(size, start, evaluations)
-    return best, case(x), stops.get(best, b""), count
+    def size(x: Array) -> float:
+        if (key := x.tobytes()) not in sizes:
+            row, stop = setup.evaluate(0, case(x))
+            value = size_of(row, column)
+            value = -np.inf if np.isnan(value) else value
+            if stop is not None and value > max(sizes.values(), default=-np.inf):
+                worst[:] = [stop]
+            sizes[key] = value
+        return sizes[key]
+
+    def slope(x: Array) -> Array | None:
+        return size_slopes(setup, column, worst[0], moving) if worst else None
+
+    at_once = np.array([variable.kind != "pose" for variable in moving])
+    begun, climbed = climb(size, slope, start, at_once, evaluations // 2)
+    left = evaluations - len(sizes) + 1  # where the climb ends is known
+    best, x, _ = pattern_search(size, climbed, max(left, 1))
+    packed = setup.pack(worst[0], case(x)) if worst else b""
+    return max(best, begun), case(x), packed, len(sizes)
+
+
+def climb(
+    size: Callable[[Array], float],
+    slope: Callable[[Array], Array | None],
+    start: Array,
+    at_once: NDArray[np.bool_],
+    evaluations: int,
+) -> tuple[float, Array]:
+    """Climb from a point to ends of coordinates to which slopes point, those with most gain first.
+
+    Args:
+        size: what is to become large.
+        slope: its derivatives at the point with the largest size so far; None where there are none.
+        start: where to begin, shape (d,).
+        at_once: mask of coordinates that are tried together first, shape (d,).
+        evaluations: how often the size may be asked for, at least once.
+
+    Returns:
+        The largest size found, and where it is.
+    """
+    x, left = np.clip(start, 0.0, 1.0), evaluations - 1
+    best, failed = size(x), np.zeros(len(x), dtype=bool)
+    together: NDArray[np.bool_] | None = at_once
+    uphill = slope(x) if left > 0 else None
+    while uphill is not None and len(x) and left > 0:
+        ends = np.where(uphill > 0.0, 1.0, np.where(uphill < 0.0, 0.0, x))
+        gains = np.where(failed, 0.0, uphill * (ends - x))
+        if together is None:
+            together = (np.arange(len(x)) == np.argmax(gains)) & (gains > 0.0)
+        there = np.where(together, ends, x)
+        if np.array_equal(there, x) and together is not at_once:
+            break
+        left -= not np.array_equal(there, x)
+        if (value := size(there)) > best:
+            best, x = value, there
+            uphill = slope(x) if left > 0 else None
+        elif together is not at_once:
+            failed |= together
+        together = None
+    return best, x
+
+
+def size_slopes(
+    setup: Setup, column: str, stop: StopResult, variables: Sequence[Variable]
+) -> Array | None:
+    """Derivatives of how bad a stop is by what varies, in parts of the ranges; None without any.
+
+    ``column``: what is bad about it, see `criteria`.
+    """
+    names = {of: name for name, of in criteria(setup).items()}
+    kind, _, joint = names[column].partition(":")
+    outputs = {"time": "stopping_time", "travel": "path", "angle": f"angle:{joint}"}
+    if kind not in outputs or stop.outcome != "stopped":
+        return None
+    counts = [
+        variable.kind != "band" or stop.brakes.joints[variable.joint].uses("band")
+        for variable in variables
+    ]
+    chosen = [v.name.replace(".", ":", 1) for v, use in zip(variables, counts, strict=True) if use]
+    try:
+        found = stop.sensitivity([outputs[kind]], chosen)
+    except PinloopError:
+        return None
+    slopes = np.zeros(len(variables))
+    slopes[counts] = np.nan_to_num(found.matrix[0])
+    sign = np.sign(found.output_values[0]) if kind == "angle" else 1.0
+    return np.asarray(sign * slopes * [variable.high - variable.low for variable in variables])
 
 
 def pattern_search(
