@@ -367,9 +367,10 @@ class _Path:
                 little = rate
                 if rate == slowest:
                     return self._too_slow()
+            hopeless = enough == 0.0 and (lack.rate <= 0.0 or lack.rate >= rate)
             rate = (1.0 - 5 * PATH_DURATION) * lack.rate
             if not enough < rate < little:
-                rate = 0.5 * (enough + little)
+                rate = 0.0 if hopeless else 0.5 * (enough + little)
             rate = max(rate, slowest)
         part = 100.0 * enough / asked
         text = f"deceleration on the path reduced to {part:.3g} % by the torque of the drives"
@@ -418,7 +419,7 @@ class _Path:
             place = _lacking_in_step(simulation, step)
             if place is not None and place[0] > worst.torque:
                 worst = _Lack(place[0], self._enough(simulation, rate, step, place))
-            return worst.torque > 0.0 and not worst.rate > _MUCH * rate
+            return worst.torque > 0.0 and not _MUCH * rate < worst.rate < rate
 
         simulation = self._simulation(plan, Trial(plan.duration / _STEPS, look))
         simulation.go(*self._begun, command + plan.duration, start=command)
@@ -436,7 +437,8 @@ class _Path:
         command = plan.brake_times.command
         past, (q, v) = t - command, step(t)
         along, pace, least = past - 0.5 * rate * past**2, 1.0 - rate * past, 1.0 / plan.longest
-        speeds = v / pace if t < step.t1 else -step.a1 / rate  # without the slowing down
+        # Without the slowing down; at the end of the path no speed is left.
+        speeds = v / pace if pace > SAME else -step.a1 / rate
 
         def lack(other: float) -> float:
             """At the same place, where all go on with the share of their speeds that is left."""
@@ -450,15 +452,11 @@ class _Path:
         other = max(0.5 * rate, least) if lacking > 0.0 else 1.05 * rate
         try:
             for _ in range(_SECANTS):
-                if other == rate or not (other > 0.0 and 2.0 * other * along < 1.0):
-                    return np.nan
-                if other < least:
+                if other in (rate, known[0]) or not (other >= least and 2.0 * other * along < 1.0):
                     break
                 value = lack(other)
                 slope = (value - known[1]) / (other - known[0])
                 known, other = (other, value), other - value / slope if slope else np.nan
-                if other == known[0]:
-                    break
         except NoBranch:
             return np.nan
         finally:
