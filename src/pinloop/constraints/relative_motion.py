@@ -278,6 +278,8 @@ def constant_rows(J: Array) -> RowSlopes:
 
 def stacked(parts: Sequence[RowSlopes], n: int) -> RowSlopes:
     """Slopes of rows one below the other."""
+    if len(parts) == 1:
+        return parts[0]
     rows = (np.vstack([np.zeros((0, n)), *(part[k] for part in parts)]) for k in range(4))
     J, rate_q, acceleration_q, acceleration_v = rows
     force_q = sum((part.force_q for part in parts), np.zeros((n, n)))
@@ -314,16 +316,16 @@ def frame_slopes(
         selector[1] @ selector[0].selector(T) if isinstance(selector, tuple) else selector
         for selector, T in zip(selectors, relative.T, strict=True)
     ]
-    ends = np.cumsum([0, *map(len, here)])
-    number = np.repeat(np.arange(len(frames)), np.diff(ends))
-    S = np.vstack([np.zeros((0, 6)), *here])[:, :, None]
+    number = [place for place, rows in enumerate(here) for _ in rows]
+    S = np.concatenate(here)[:, :, None]
     moving = (relative.motion, relative.V_q, relative.A_q, relative.A_v)
     J, rate_q, by_q, by_v = ((part[number] @ S)[:, :, 0] for part in moving)
     wrenches = [rows.T @ lam for rows, lam in zip(here, multipliers, strict=True)]
     slopes = RowSlopes(J, rate_q, by_q, by_v, tree.wrench_slope(frames, wrenches))
     for place, selector in enumerate(selectors):
-        if isinstance(selector, tuple):
-            rows = slice(ends[place], ends[place + 1])
+        if isinstance(selector, tuple) and len(here[place]):
+            first = number.index(place)
+            rows = slice(first, first + len(here[place]))
             _add_turning(slopes, relative, place, rows, selector, multipliers[place])
     return slopes
 

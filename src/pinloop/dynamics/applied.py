@@ -181,6 +181,8 @@ class AppliedForces:
         """
         n = len(tree.twists)
         by_q, by_v = np.zeros((n, n)), np.zeros((n, n))
+        if not self.bound:
+            return by_q, by_v
         others = []
         with self._robot.workspace() as data:
             kinematics(data, q, v)

@@ -135,32 +135,27 @@ def derivatives_at(
     row = equations.rows.slopes(tree, (t, q, v, a), solved.multipliers)
     load_q, load_v = tree.load_slopes()
     force_q, force_v = equations.force_slopes(tree, t, q, v)
-    missing_v, accelerations_v = inputs.own(load_v - force_v), row.acceleration_v[:, inputs.columns]
+    missing_v, accelerations_v = inputs.own(load_v - force_v), inputs.by_own(row.acceleration_v)
     loads_p = [parameter.loads(equations, t, q, v, a) for parameter in parameters]
     ddq, reactions = solved.changes(
         inputs.side_by_side(load_q - row.force_q - force_q, [missing_v, -np.eye(n)], loads_p),
         inputs.side_by_side(row.acceleration_q, [accelerations_v, np.zeros((len(row.J), n))]),
     )
     _check(equations, t, ddq)
-    parts = [n, 2 * n, 3 * n]
-    still = np.zeros((len(equations.rows) - len(row.J), ddq.shape[1]))
-    violation, opened = (
-        np.vstack([inputs.side_by_side(part, []), still[:, 2 * n :]])
-        for part in (row.rate_q, row.J)
-    )
-    ddq_dq, ddq_dv, ddq_dtau, ddq_dp = np.split(ddq, parts, 1)
-    by_q, by_v, by_tau, by_p = np.split(reactions, parts, 1)
+    violation, opened = np.zeros((2, len(equations.rows), ddq.shape[1] - 2 * n))
+    violation[: len(row.J)] = inputs.side_by_side(row.rate_q, [])
+    opened[: len(row.J)] = inputs.side_by_side(row.J, [])
     return Derivatives(
         ddq=a,
-        ddq_dq=ddq_dq,
-        ddq_dv=ddq_dv,
-        ddq_dtau=ddq_dtau,
-        ddq_dp=ddq_dp,
+        ddq_dq=ddq[:, :n],
+        ddq_dv=ddq[:, n : 2 * n],
+        ddq_dtau=ddq[:, 2 * n : 3 * n],
+        ddq_dp=ddq[:, 3 * n :],
         reactions=solved.reactions,
-        reactions_dq=by_q,
-        reactions_dv=by_v,
-        reactions_dtau=by_tau,
-        reactions_dp=by_p,
+        reactions_dq=reactions[:, :n],
+        reactions_dv=reactions[:, n : 2 * n],
+        reactions_dtau=reactions[:, 2 * n : 3 * n],
+        reactions_dp=reactions[:, 3 * n :],
         violation_dq=violation[:, :n],
         violation_dp=violation[:, n:],
         J=J,
@@ -255,11 +250,16 @@ class _Inputs:
         places = tuple(name for parameter in parameters for name in parameter.places)
         self.chain = joint_chain(robot, places)
         self.columns = self.chain.columns
+        self._plain = self.chain.model.nv == len(self.columns)  # in the same order
         self.labels = tuple(label for p in parameters for label in p.labels(robot))
 
     def own(self, matrix: Array) -> Array:
         """What concerns the robot's own coordinates alone."""
-        return np.asarray(matrix[np.ix_(self.columns, self.columns)])
+        return matrix if self._plain else np.asarray(matrix[np.ix_(self.columns, self.columns)])
+
+    def by_own(self, matrix: Array) -> Array:
+        """What is by the robot's own coordinates."""
+        return matrix if self._plain else matrix[:, self.columns]
 
     def side_by_side(
         self, by_q: Array, others: Sequence[Array], by_p: Sequence[Array] | None = None
@@ -271,16 +271,19 @@ class _Inputs:
             others: as they are.
             by_p: by the parameters that are no places; zero if None.
         """
-        if len(by_q) == by_q.shape[1] and by_p is not None:
-            by_q = by_q[self.columns]
-        parts = [by_q[:, self.columns], *others]
+        if self._plain:
+            parts = [by_q, *others]
+        else:
+            if len(by_q) == by_q.shape[1] and by_p is not None:
+                by_q = by_q[self.columns]
+            parts = [by_q[:, self.columns], *others]
         for number, parameter in enumerate(self._parameters):
             if parameter.places:
                 parts += [by_q[:, self.chain.moved[name]] for name in parameter.places]
             else:
                 count = len(parameter.labels(self._robot))
                 parts.append(np.zeros((len(by_q), count)) if by_p is None else by_p[number])
-        return np.hstack(parts)
+        return np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
 
 
 @remembered
@@ -308,9 +311,15 @@ class _Solved:
     ) -> None:
         rows, u = equations.rows, equations.rows.unlocked
         self._M, self._J, self._locked = M, J[:u], rows.lock_columns
+        rank = None if equations.max_rank is None else equations.max_rank - len(rows.locked)
+        if not len(self._locked):
+            self._saddle = Saddle(M, J, rows.scale, max_rank=rank)
+            self.x, self.multipliers = self._saddle.solve(f, b)
+            self.reactions = self.multipliers
+            self._unique, self.neglected = self._saddle.determined, self._saddle.neglected
+            return
         self._elimination = Elimination(rows.locked, len(M))
         M_ff, f_f, J_f, b_f = self._elimination.reduce(M, f, self._J, b[:u])
-        rank = None if equations.max_rank is None else equations.max_rank - len(rows.locked)
         self._saddle = Saddle(M_ff, J_f, rows.scale[:u], max_rank=rank)
         x, self.multipliers = self._saddle.solve(f_f, b_f)
         self.x = self._elimination.restore(x)
@@ -328,10 +337,12 @@ class _Solved:
             missing: changes of ``M x - f - J' lam`` at fixed ``x`` and ``lam``, shape (nv, k).
             values: changes of ``J x - b``, likewise, shape (rows, k).
         """
-        free = self._elimination.free
-        x, lam = self._saddle.solve(-missing[free], -values)
-        changes = np.zeros(missing.shape)
-        changes[free] = x
+        if not len(self._locked):
+            changes, lam = self._saddle.solve(-missing, -values)
+            lam[~self._unique] = np.nan
+            return changes, lam
+        free, changes = self._elimination.free, np.zeros(missing.shape)
+        changes[free], lam = self._saddle.solve(-missing[free], -values)
         held = (self._M @ changes + missing - self._J.T @ lam)[self._locked]
         if len(self._locked) > len(self._elimination.known):
             held[:] = np.nan  # two locks share a coordinate

@@ -138,10 +138,11 @@ class _Inertial(Parameter):
 
     def _by_regressor(self, robot: Mechanism, whole: Array) -> Array:
         """What a regressor of all bodies makes of the numbers; of the ground nothing."""
+        slopes = self.dynamic_slopes(robot)
         joint = robot.model.frames[robot.frame_id(self.carrier)].parentJoint
         if joint == 0:
             return np.zeros((len(whole), len(self.labels(robot))))
-        return np.asarray(whole[:, 10 * (joint - 1) : 10 * joint] @ self.dynamic_slopes(robot).T)
+        return np.asarray(whole[:, 10 * (joint - 1) : 10 * joint] @ slopes.T)
 
 
 @public

@@ -187,7 +187,9 @@ class Elimination:
     """
 
     def __init__(self, known: NDArray[np.intp], size: int) -> None:
-        self.known, self.free = known, np.setdiff1d(np.arange(size), known)
+        moving = np.ones(size, dtype=bool)
+        moving[known] = False
+        self.known, self.free = known, moving.nonzero()[0]
         self._size = size
         self._free_free = self.free[:, None] * size + self.free
         self._free_known = self.free[:, None] * size + known

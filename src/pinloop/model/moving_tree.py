@@ -109,12 +109,16 @@ class JointChain:
 
     def configuration(self, q: Array) -> Array:
         """Configuration of the chain for one of the robot."""
+        if len(q) == self.model.nq:  # in the same order
+            return q
         whole: Array = self._neutral.copy()
         whole[self._positions] = q
         return whole
 
     def velocity(self, v: Array) -> Array:
         """Velocity or acceleration of the chain for one of the robot."""
+        if len(v) == self.model.nv:
+            return v
         whole = np.zeros(self.model.nv)
         whole[self.columns] = v
         return whole
@@ -178,9 +182,10 @@ class MovingTree:
             pin.computeJointJacobians(chain.model, data)
             self.twists = np.array(data.J).reshape(6, -1).T
             self._placed = [placement.copy() for placement in data.oMi]
-            moving = list(zip(self._placed, data.v, data.a, strict=True))[1:]
-            twists = [(oMi.act(V).vector, oMi.act(A).vector) for oMi, V, A in moving]
-        self._V, self._A = np.array([np.zeros((2, 6)), *twists]).transpose(1, 0, 2)
+            twists = [oMi.act(V).vector for oMi, V in zip(self._placed, data.v, strict=True)]
+            twists += [oMi.act(A).vector for oMi, A in zip(self._placed, data.a, strict=True)]
+        self._V, self._A = np.array(twists).reshape(2, -1, 6)
+        self._V[0], self._A[0] = 0.0, 0.0  # gravity is no acceleration
         self._cross = cross_matrices(self.twists)
         self._flat_cross = self._cross.reshape(-1, 6)
         V_mount, A_mount = self._V[chain.mount], self._A[chain.mount]
@@ -209,14 +214,16 @@ class MovingTree:
         ``A = A_B - A_A + V_B x V_A`` is the derivative of ``V_B - V_A`` in the axes of B, which
         turn about ``J_i`` where coordinate i carries B.
         """
-        a, b = np.array(frames, dtype=int).reshape(-1, 2).T
-        V_a, A_a, V_aq, A_aq, A_av, J_a, _ = self._of_bodies(a)
-        V_b, A_b, V_bq, A_bq, A_bv, J_b, on_b = self._of_bodies(b)
-        V, cross_a, cross_b = V_b - V_a, cross_matrices(V_a), cross_matrices(V_b)
-        A = A_b - A_a + apply(cross_b, V_a)
-        V_q = V_bq - V_aq - on_b * self._about_each(V)
-        by_a, by_b = _from_right(cross_a), _from_right(cross_b)
-        A_q = A_bq - A_aq + V_bq @ by_a - V_aq @ by_b - on_b * self._about_each(A)
+        # At once for all frames A and B: these are many small matrices.
+        k = len(frames)
+        both = self._of_bodies(np.array(frames, dtype=int).reshape(-1, 2).T.ravel())
+        V_a, A_a, V_aq, A_aq, A_av, J_a, _, by_a = (part[:k] for part in both)
+        V_b, A_b, V_bq, A_bq, A_bv, J_b, on_b, by_b = (part[k:] for part in both)
+        V = V_b - V_a
+        A = A_b - A_a - (by_b.transpose(0, 2, 1) @ V_a[:, :, None])[:, :, 0]
+        turned = self._about_each(np.concatenate([V, A]))
+        V_q = V_bq - V_aq - on_b * turned[:k]
+        A_q = A_bq - A_aq + V_bq @ by_a - V_aq @ by_b - on_b * turned[k:]
         A_v = A_bv - A_av + J_b @ by_a - J_a @ by_b
         places = [(self.placement(i), self.placement(j)) for i, j in frames]
         to_b = np.array([at_b.toActionMatrixInverse().T for _, at_b in places]).reshape(-1, 6, 6)
@@ -228,14 +235,19 @@ class MovingTree:
         )
 
     def _of_bodies(self, frames: Array) -> tuple[Array, ...]:
-        """Velocity and acceleration of what carries frames; derivatives; twists; what moves it."""
+        """Velocity and acceleration of what carries frames; derivatives; twists; what moves it.
+
+        And what multiplies rows ``W`` from the right to give ``W x V``.
+        """
         joints = self.chain.carrier[frames]
         V, A = self._V[joints], self._A[joints]
-        held = self.chain.carried_by[joints][:, :, None]
-        V_q = self._about_each(V) + self._p
-        A_q = self._about_each(A) + self._p @ _from_right(cross_matrices(V)) - self._A_mounted
+        held, cross = self.chain.carried_by[joints][:, :, None], -cross_matrices(V)
+        from_right = cross.transpose(0, 2, 1)
+        turned = self._about_each(np.concatenate([V, A]))
+        V_q = turned[: len(V)] + self._p
+        A_q = turned[len(V) :] + self._p @ from_right - self._A_mounted
         A_v = V_q + self._V_behind
-        return V, A, held * V_q, held * A_q, held * A_v, held * self.twists, held
+        return V, A, held * V_q, held * A_q, held * A_v, held * self.twists, held, from_right
 
     def _about_each(self, V: Array) -> Array:
         """``J_i x V`` for some twists, shape (twists, n, 6)."""
@@ -277,8 +289,3 @@ class MovingTree:
         held = self.moves(frame)[:, None]
         arm = self.twists[:, 3:] @ np.cross(motion.T, force).T
         return np.asarray(held * (self.chain.before.T * (self.twists @ turned.T) + arm))
-
-
-def _from_right(cross: Array) -> Array:
-    """What multiplies rows ``W`` from the right to give ``W x V``, from the matrices of ``V x``."""
-    return -cross.transpose(0, 2, 1)
