@@ -126,7 +126,8 @@ class _Inertial(Parameter):
         """By the regressor of the joint torques."""
         with equations.robot.workspace() as data:
             whole = pin.computeJointTorqueRegressor(equations.robot.model, data, q, v, a)
-        return self._by_regressor(equations.robot, np.array(whole))
+        # For one coordinate Pinocchio gives a vector.
+        return self._by_regressor(equations.robot, np.array(whole).reshape(len(v), -1))
 
     def energy_slopes(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Array:
         """By the regressors of the energies."""
