@@ -83,6 +83,19 @@ def test_what_is_driven_slowly_takes_long_steps(name: str, rate: float) -> None:
 
 
 @pytest.mark.parametrize("name", ["radau9", "dop853"])
+def test_numbers_may_give_out_in_a_step_that_is_far_too_long(name: str) -> None:
+    """``v' = -1e6 v^3``: ``v = 1 / sqrt(1 + 2e6 t)``. Stages of a step of 1 s are infinite."""
+    flow = Flow(lambda t, q, v: -1e6 * v**3, Space(), lambda t, q, v: (q, v, False))
+    stepper, start = (
+        Stepper(MuntheKaas(name), np.ones(1)),
+        (np.zeros(1), np.ones(1), -1e6 * np.ones(1)),
+    )
+    step, *_ = stepper.controlled(flow, StepMemory(), 0.0, 1.0, 1.0, start)
+    assert stepper.rejected > 0
+    np.testing.assert_allclose(step.v1, 1.0 / np.sqrt(1.0 + 2e6 * step.t1), rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["radau9", "dop853"])
 def test_an_instant_more_does_not_stir_what_has_died_away(name: str) -> None:
     """Right-hand sides make 1e7 times the rounding of a state; so nothing may ask for them."""
     rate, h = 1e7, 0.1

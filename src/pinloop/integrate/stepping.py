@@ -391,12 +391,13 @@ class Stepper:
         In a step that is far too long even a mass matrix may lose its definiteness to rounding.
         """
         try:
-            attempt, iterated = self._attempt(flow, memory, t, h, state)
+            with np.errstate(over="ignore", invalid="ignore"):
+                attempt, iterated = self._attempt(flow, memory, t, h, state)
+                if attempt is None:
+                    return None, iterated, np.nan, None
+                error = self._control.error(attempt.errors, state[1], attempt.v)
         except (NotFinite, SingularMass) as trouble:
             return None, memory.iterated.again, np.nan, trouble
-        if attempt is None:
-            return None, iterated, np.nan, None
-        error = self._control.error(attempt.errors, state[1], attempt.v)
         return attempt, iterated, error, None
 
     def _attempt(
