@@ -320,8 +320,9 @@ def test_sections_are_renewed_one_by_one(tmp_path: Path) -> None:
     before = "# Performance\n\nold\n\n## Stops\n\nslow\n\n## Import\n\nas it was\n"
     (tmp_path / "performance.md").write_text(before)
     (tmp_path / "performance.json").write_text(json.dumps({"stops": 1, "memory": {"x": 2}}))
-    single = {"robot": "r", "time": 2e-3, "parts": {"decisions": 1e-3}, "phases": 3.0,
-              "evaluations": 70.0, "load": 0.5}  # fmt: skip
+    parts = {"accelerations": 5e-4, "decisions": 1e-3}
+    single = {"robot": "r", "time": 2e-3, "parts": parts, "phases": 3.0, "evaluations": 70.0,
+              "load": 0.5}  # fmt: skip
     time = {"median": 3e-3, "least": 3e-3, "spread": 0.1, "count": 3}
     stops = {"count": 4, "time": time, "per_second": 333.0, "single": [single, single]}
     renew({"stops": stops, "machine": {}}, tmp_path)
@@ -329,6 +330,7 @@ def test_sections_are_renewed_one_by_one(tmp_path: Path) -> None:
     assert text.startswith("# Performance\n\nold\n\n## Stops\n\nA study of 4")
     assert text.endswith("\n\n## Import\n\nas it was\n") and "slow" not in text
     assert "500 of the r" in text and "| decisions | 1000 | 1000 |" in text
+    assert "alone would be 2000 and 2000 stops" in text
     numbers = json.loads((tmp_path / "performance.json").read_text())
     assert numbers == {"stops": stops, "memory": {"x": 2}}
 
