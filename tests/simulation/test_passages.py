@@ -178,6 +178,17 @@ def test_absolute_coordinates_converge(space: Any) -> None:
     assert errors[2] < 2e-6 and np.log2(errors[0] / errors[2]) / 2 > 3.5
 
 
+@pytest.mark.parametrize("space", ["SE3", "SO3xR3"])
+def test_absolute_coordinates_converge_down_to_rounding(space: Any) -> None:
+    """Where branches bend more nodes are closer, if that tells them better: or 1e-7 J stay."""
+    robot = tables.build(windows(1))
+    there = robot.absolute(space)
+    start = carried(robot, *parallel(robot, np.pi / 2, -1.0), there)
+    for rtol, error in ((1e-10, 3e-8), (1e-12, 1e-9)):
+        run = pl.simulate(there, *start, until=2.0, method=precise("dop853", rtol))
+        assert np.abs(run.energy().error).max() < error
+
+
 # -- more freedoms ----------------------------------------------------------------------------
 
 

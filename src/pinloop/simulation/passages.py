@@ -61,6 +61,10 @@ _DIP = 0.5
 """Part of the regularity of a base below which a singular pose begins, and behind it ends."""
 _ROOM = 4.0
 """By how much poses beside the line may be closed less well than those on it."""
+_CLOSED = 1e-12
+"""Residual of poses between nodes with which these are close enough."""
+_CLOSER = 0.1
+"""Part of that to which closer nodes have to bring it."""
 _ITERATIONS = 8
 _NONE = np.zeros(0, dtype=np.intp)
 _DOUBT = 10.0
@@ -143,11 +147,18 @@ class Passage:
         if base is None:
             raise NoBranch("the pose where the passage starts is not regular")
         self._least = Regularity.NODE * base.regularity
+        best: tuple[float, float, dict[int, _Node | None]] = (np.inf, 0.0, {})
         for self._spacing in _SPACINGS:
             self._curve: dict[int, _Node | None] = {0: base}
-            if self._is_smooth(t, base):
-                return
-        raise NoBranch("the branch turns too sharply to be interpolated")
+            missed = self._missed(t, base)
+            # Closer nodes weigh rounding more: they have to be worth it.
+            if missed < (_CLOSER * best[0] if best[0] < np.inf else np.inf):
+                best = missed, self._spacing, self._curve
+            if best[0] <= _CLOSED or best[0] < missed == np.inf:
+                break
+        missed, self._spacing, self._curve = best
+        if missed == np.inf:
+            raise NoBranch("the branch turns too sharply to be interpolated")
 
     @property
     def start(self) -> State:
@@ -354,28 +365,27 @@ class Passage:
             _sum(slope, velocities) * speed / self._spacing,
         )
 
-    def _is_smooth(self, t: float, base: _Node) -> bool:
-        """Whether nodes along the velocity tell what the base is, and the branch goes through."""
+    def _missed(self, t: float, base: _Node) -> float:
+        """Residual of what nodes along the velocity tell; infinite if that is no smooth branch."""
         line = self._on_line(t, base.psi, self._motion, self._speed)
         try:
-            for side in (1, -1):
-                self._require_way_through(t, line, side, self._speed, base)
+            ways = [self._way_through(t, line, side, self._speed, base) for side in (1, -1)]
             near = _nearest(line, -0.5)
         except NoBranch:
-            return False
+            return math.inf
         if _rank(self._rows(t, near[0][1].psi)[0]) != len(self._free) - len(self._along):
-            return False  # the base is singular itself
+            return math.inf  # the base is singular itself
         basis = _sum(_weights([k for k, _ in near], -0.5)[0], [node.basis for _, node in near])
         off = np.abs(basis - base.basis).max(initial=0.0)
-        return bool(off <= Regularity.SMOOTH * np.abs(base.basis).max(initial=1.0))
+        smooth = off <= Regularity.SMOOTH * np.abs(base.basis).max(initial=1.0)
+        return max(ways) if smooth else math.inf
 
-    def _require_way_through(
-        self, t: float, line: _Nodes, side: int, speed: float, base: _Node
-    ) -> None:
-        """Raise unless poses between nodes are closed, as far as these are less regular."""
+    def _way_through(self, t: float, line: _Nodes, side: int, speed: float, base: _Node) -> float:
+        """Largest residual of poses between nodes, as far as these are less regular."""
         pace, least = self._spacing / speed if speed > 0.0 else 0.0, base.regularity
         # Accelerations take the bends of a branch, in which closer nodes weigh errors more.
         room = _ROOM * (_SPACINGS[0] / self._spacing) ** 2
+        missed = 0.0
         for k in range(_FARTHEST):
             place = -0.5 + side * (k + 0.5)
             node = line(round(place))
@@ -383,12 +393,14 @@ class Passage:
                 least = min(least, node.regularity)
                 enough = 1.0 if least > _DIP * base.regularity else _DIP
                 if node.regularity >= enough * base.regularity:
-                    return
+                    return missed
             between = place + 0.5 * side
             near = _nearest(line, between)
             weights = _weights([k for k, _ in near], between)[0]
             psi = _sum(weights, [node.psi for _, node in near])
-            self._require_closed(room * self._rows(t + (between + 0.5) * pace, psi)[2])
+            residual = room * self._rows(t + (between + 0.5) * pace, psi)[2]
+            self._require_closed(residual)
+            missed = max(missed, _size(residual))
         raise NoBranch("the branch does not get regular again")
 
     def _require_closed(self, residual: Array) -> None:
