@@ -417,25 +417,26 @@ def test_an_end_stop_lets_go_where_friction_gives_in() -> None:
     assert run.q[-1, 0] == pytest.approx(10.0 * 0.3**3 / 12.0, abs=1e-9)
 
 
+@pytest.mark.parametrize("way", [1, -1])
 @pytest.mark.parametrize(("v", "push"), [(0.0, 1.0), (0.0, 2.0), (1.0, 1.0)])
-def test_an_end_stop_feels_the_friction_of_other_joints(v: float, push: float) -> None:
+def test_an_end_stop_feels_the_friction_of_other_joints(v: float, push: float, way: int) -> None:
     """Carriage b stays at its end on carriage a, which sticks, or is braked by its friction."""
     description = train(1.0, 1.0).description
-    ends = {"a": ((0.0,), (9.0,)), "b": ((-1.0,), (0.0,))}
+    ends = {"a": sorted((0.0, 9.0 * way)), "b": sorted((-1.0 * way, 0.0))}
     joints = tuple(
-        replace(x, lower=ends[x.name][0], upper=ends[x.name][1]) for x in description.joints
+        replace(x, lower=(ends[x.name][0],), upper=(ends[x.name][1],)) for x in description.joints
     )
     machine = build(replace(description, joints=joints))
-    pushes = [pl.forces.Torque("a", push), pl.forces.Torque("b", 0.5)]
+    pushes = [pl.forces.Torque("a", way * push), pl.forces.Torque("b", way * 0.5)]
     run = pl.simulate(
-        machine, [0.0, 0.0], [v, 0.0], until=0.1, forces=[*pushes, dry(a=3.0)], limits="end stop",
-        method=TIGHT,
+        machine, [0.0, 0.0], [way * v, 0.0], until=0.1, forces=[*pushes, dry(a=3.0)],
+        limits="end stop", method=TIGHT,
     )  # fmt: skip
     assert not run.q[:, 1].any()
-    assert run.q[-1, 0] == pytest.approx(0.1 * v - v * 0.5 * 0.01, abs=1e-9)
+    assert run.q[-1, 0] == pytest.approx(way * (0.1 * v - v * 0.5 * 0.01), abs=1e-9)
     reaction = run.reactions("lock:b")
     assert isinstance(reaction, pl.simulation.LockReaction)
-    assert reaction.effort[-1, 0] == pytest.approx(-0.5 - v, abs=1e-9)
+    assert reaction.effort[-1, 0] == pytest.approx(way * (-0.5 - v), abs=1e-9)
 
 
 @pytest.mark.parametrize("way", [1, -1])
