@@ -331,6 +331,8 @@ class Regularity:
     """1: share by which the basis of a branch may differ from what its neighbours tell"""
     MEETING = 1e-10
     """rad, lengths: residual between closed poses above which branches do not meet"""
+    WELL_TOLD = 1e-12
+    """rad, lengths: residual of poses between nodes below which no closer nodes are tried"""
     SAME_BRANCH = 1e-6
     """rad, lengths: a singular pose is at most so far off the branch that is found beside it"""
     TURNED = 1e-3

@@ -61,10 +61,8 @@ _DIP = 0.5
 """Part of the regularity of a base below which a singular pose begins, and behind it ends."""
 _ROOM = 4.0
 """By how much poses beside the line may be closed less well than those on it."""
-_CLOSED = 1e-12
-"""Residual of poses between nodes with which these are close enough."""
 _CLOSER = 0.1
-"""Part of that to which closer nodes have to bring it."""
+"""Part of the residual of poses between nodes to which closer ones have to bring it."""
 _ITERATIONS = 8
 _NONE = np.zeros(0, dtype=np.intp)
 _DOUBT = 10.0
@@ -154,7 +152,7 @@ class Passage:
             # Closer nodes weigh rounding more: they have to be worth it.
             if missed < (_CLOSER * best[0] if best[0] < np.inf else np.inf):
                 best = missed, self._spacing, self._curve
-            if best[0] <= _CLOSED or best[0] < missed == np.inf:
+            if best[0] <= Regularity.WELL_TOLD or best[0] < missed == np.inf:
                 break
         missed, self._spacing, self._curve = best
         if missed == np.inf:
