@@ -454,9 +454,8 @@ def test_a_crank_that_is_driven() -> None:
 
     rows = [pl.constraints.Prescribed(joint, motion)]
     v = pl.consistent_velocity(robot, q, {joint: 1.0})
-    guard = pl.when(
-        lambda t, q, v: v[-1] + 0.3 * t - 0.1 * v[0], pl.lock(robot.joints[-1]), name="on"
-    )
+    lock = pl.lock("m2")
+    guard = pl.when(lambda t, q, v: np.sin(v[2]) + 0.5 * v[0] + q[0] - 1.15, lock, name="on")
 
     def simulate(x: Array) -> pl.Trajectory:
         return pl.simulate(
@@ -464,7 +463,7 @@ def test_a_crank_that_is_driven() -> None:
             rows=rows, events=[guard], losses=False,
         )  # fmt: skip
 
-    check(simulate, [InitialState()], 1e-7)
+    check(simulate, [InitialState()], 1e-7, ["on"])
 
 
 def test_a_ball_that_rolls() -> None:
