@@ -325,8 +325,6 @@ class Regularity:
     """1: inverse condition above which rows tell where a branch goes, over that at its base"""
     NODE_CLOSED = 1e-13
     """rad, lengths: Newton steps below which a node of a branch is reached"""
-    NODE_LAST = 1e-7
-    """rad, lengths: Newton steps below which the next one leaves nothing but rounding"""
     SMOOTH = 1e-9
     """1: share by which the basis of a branch may differ from what its neighbours tell"""
     MEETING = 1e-10

@@ -89,6 +89,7 @@ def try_stop(rng: np.random.Generator) -> Case:
         begin = time.process_time()
         try:
             result = pl.stop(robot, q, v, **more)
+            _ = result.ledger  # measured when first asked for
         except pl.StopFailed as failure:
             return Case(path.stem, (Finding("failed", f"{more['category']}: {failure}"),))
         except pl.PinloopError as error:

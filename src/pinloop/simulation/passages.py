@@ -256,7 +256,7 @@ class Passage:
                 return None
             size = _size(step)
             # Convergence is quadratic: what is left after a small step is rounding.
-            if size < Regularity.NODE_CLOSED or before < Regularity.NODE_LAST:
+            if size < Regularity.NODE_CLOSED or before < math.sqrt(Regularity.NODE_CLOSED):
                 return self._node(psi, b, A, (factors, reflectors))
             before = size
         return None
