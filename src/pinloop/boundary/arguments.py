@@ -32,6 +32,7 @@ from .marks import Array, Per, Range, parted
 Thing = TypeVar("Thing", bound=Callable[..., Any])
 Value = TypeVar("Value")
 
+_MOST_JOBS = 10_000
 _CONFUSED = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError)
 """What Python, NumPy and Boost raise on values of the wrong kind."""
 
@@ -350,3 +351,10 @@ def require_whole(value: object, what: str, most: int = 2**63 - 1) -> None:
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or not 0 <= value <= most:  # type: ignore[operator]
         raise BadValue(f"{what} is {shown(value)}; give a whole number from 0 to {most}")
+
+
+def require_jobs(jobs: object, what: str) -> None:
+    """Refuse what is no number of ``what``, processes or threads: -1 means all cores."""
+    whole = isinstance(jobs, int) and not isinstance(jobs, bool)
+    if not whole or jobs == 0 or abs(jobs) > _MOST_JOBS:  # type: ignore[operator, arg-type]
+        raise BadValue(f"jobs is {shown(jobs)}; give a number of {what}, or -1 for all cores")

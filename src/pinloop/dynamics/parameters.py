@@ -110,6 +110,7 @@ def _edited(
     return changed if robot.regularization is None else regularize(changed)
 
 
+@public
 class _Inertial(Parameter):
     """Numbers of the inertia of what a joint carries, in which all is linear by its regressors."""
 

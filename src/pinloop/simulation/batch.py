@@ -14,7 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
-from ..boundary.arguments import flat_numbers, public
+from ..boundary.arguments import flat_numbers, public, require_jobs
 from ..boundary.marks import Array
 from ..boundary.values import stored_fields
 from ..constraints.rows import Row
@@ -145,8 +145,7 @@ def simulate_many(
     check_settings(robot, until=until, **alike)
     starts = _Starts.of(robot, q, v, parameters, modes, settings.get("forces", ()))
     wanted = flat_numbers(times, "times") if np.size(times) else np.zeros(0)
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0:
-        raise BadValue(f"jobs is {shown(jobs)}; give a number, or -1 for as many as cores")
+    require_jobs(jobs, "threads")
     size = -(-starts.count // (_TASKS * max(1, effective_n_jobs(jobs))))
     tasks = (
         delayed(_compute)(starts.part(first, first + size), until, wanted, alike, keep=keep)

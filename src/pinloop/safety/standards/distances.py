@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
 
-from ...boundary.arguments import flat_numbers, public
+from ...boundary.arguments import flat_numbers, public, require_jobs
 from ...boundary.csv import write_rows
 from ...errors import BadValue
 from ...tables.number_format import milliseconds, number
@@ -220,8 +220,7 @@ def measure_cases(
     Each distance and its simple form [m], in the order of the cases; and the first of those with
     the largest distance, with everything.
     """
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0:
-        raise BadValue(f"jobs is {jobs!r}; give a number of processes, or -1 for all cores")
+    require_jobs(jobs, "processes")
     size = -(-len(cases) // (_TASKS * max(1, effective_n_jobs(jobs))))
     batches = Parallel(n_jobs=jobs)(
         delayed(_batch)(study, cases[k : k + size], measure) for k in range(0, len(cases), size)

@@ -22,11 +22,11 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 
 from ... import errors
-from ...boundary.arguments import flat_numbers, public, require_kind
+from ...boundary.arguments import flat_numbers, public, require_jobs, require_kind
 from ...boundary.files import as_target, replace_file, require_pyarrow
 from ...boundary.marks import Array
 from ...boundary.values import forward, stored_fields
-from ...errors import BadValue, PinloopError, PinloopWarning, shown
+from ...errors import BadValue, PinloopError, PinloopWarning
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism, require_robot
 from ...simulation.simulate import case_bar
@@ -317,8 +317,7 @@ def _values(setup: Setup, sampling: Sampling, first: int, last: int) -> list[dic
 
 def _checked_size(setup: Setup, sampling: Sampling, jobs: int) -> int:
     """Number of cases, after checking what would make a study pointless."""
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0 or abs(jobs) > 10_000:
-        raise BadValue(f"jobs is {shown(jobs)}; give a number of processes, or -1 for all cores")
+    require_jobs(jobs, "processes")
     if setup.trigger.motion is not None:
         raise BadValue("a study varies the instant: give the motion to the space, not the trigger")
     if not 0 < setup.until < np.inf:
