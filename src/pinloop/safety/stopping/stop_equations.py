@@ -186,6 +186,11 @@ class StopEquations:
         if not self._seen or not self.tables.slack.size:
             return -np.inf
         t, v, solved = (np.concatenate(parts) for parts in (*zip(*self._seen, strict=True),)[:3])
+        # Stages of a step that was far too long may be infinite, and say nothing.
+        good = np.isfinite(v).all(axis=1) & np.isfinite(solved).all(axis=(1, 2))
+        if not good.any():
+            return -np.inf
+        t, v, solved = t[good], v[good], solved[good]
         every = self.tables.violations(t[:, None], v, solved[:, 3], solved[:, 2])
         top = every.max(axis=0)
         bounded = np.isfinite(top)
