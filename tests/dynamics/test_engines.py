@@ -276,3 +276,12 @@ def test_the_same_state_gives_the_same_bits() -> None:
     a = equations.acceleration(0.0, *first)
     equations.acceleration(0.0, *other)
     np.testing.assert_array_equal(equations.acceleration(0.0, *first), a)
+
+
+def test_of_rows_that_are_as_good_the_first_is_held_whatever_rounding_says() -> None:
+    rows = np.repeat(np.eye(2), 2, axis=0)
+    for seed in range(20):
+        gram = rows @ rows.T
+        gram += np.diag(1e-15 * np.random.default_rng(seed).random(4))
+        chosen = pinocchio_solver._independent(gram, 2)
+        assert chosen is not None and chosen.tolist() == [0, 2]

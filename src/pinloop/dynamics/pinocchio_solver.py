@@ -31,7 +31,7 @@ from ..linalg.saddle import Saddle, factor_mass, from_upper, solve_mass
 from ..model.mechanism import Mechanism
 from ..model.pairs import Pair
 from ..model.workspace import WorkSpace, WorkSpaces, remembered
-from ..tolerances import CLOSED, ENTRY_NOISE, HELD_ROW, PIVOT_KEPT, SAME
+from ..tolerances import CLOSED, ENTRY_NOISE, HELD_ROW, PIVOT_KEPT, PIVOT_TIE, SAME
 from .independence import explained, has_regular_mass
 
 if HAS_KERNEL := find_spec("pinloop._kernel") is not None:  # not if there was no compiler
@@ -455,7 +455,8 @@ def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
     for _ in range(rank):
         left = np.diagonal(gram) / sizes
         left[chosen] = 0.0
-        best = int(np.argmax(left))  # of equal ones the first, whatever rounding says
+        # Of equal ones the first, whatever rounding says.
+        best = int(np.argmax(left >= (1 - PIVOT_TIE) * left.max()))
         if left[best] < _GOOD:
             return None
         chosen.append(best)
