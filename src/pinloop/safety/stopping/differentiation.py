@@ -103,9 +103,10 @@ class _Output:
         """Its derivatives, shape (k,)."""
         history, kind = self.stop.history, self.name.partition(":")[0]
         if kind == "stopping_time":
-            since = stand_since(history)
-            column = int(np.nanargmax(np.where(history.train.single, since, np.nan)))
-            return _time_change(history, variation, column)
+            if self.value == 0.0:  # nothing moved
+                return np.zeros(variation.changes.shape[1])
+            since = np.where(history.train.single, stand_since(history), -np.inf)
+            return _time_change(history, variation, int(np.nanargmax(since)))
         joint = self.name.partition(":")[2]
         if kind == "displacement":
             return self._displacement(joint or self.stop.tool, variation)

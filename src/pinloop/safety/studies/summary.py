@@ -175,27 +175,28 @@ def _search_from(
         return {**values, **{variable.name: variable.at(share) for variable, share in places}}
 
     sizes: dict[bytes, float] = {}
-    worst: list[StopResult] = []
+    worst: list[tuple[StopResult, bytes]] = []
 
     def size(x: Array) -> float:
         if (key := x.tobytes()) not in sizes:
-            row, stop = setup.evaluate(0, case(x))
+            values = case(x)
+            row, stop = setup.evaluate(0, values)
             value = size_of(row, column)
             value = -np.inf if np.isnan(value) else value
             if stop is not None and value > max(sizes.values(), default=-np.inf):
-                worst[:] = [stop]
+                # Packed while the robot of the case is at hand, which both share.
+                worst[:] = [(stop, setup.pack(stop, values))]
             sizes[key] = value
         return sizes[key]
 
     def slope(x: Array) -> Array | None:
-        return size_slopes(setup, column, worst[0], moving) if worst else None
+        return size_slopes(setup, column, worst[0][0], moving) if worst else None
 
     at_once = np.array([variable.kind != "pose" for variable in moving])
     begun, climbed = climb(size, slope, start, at_once, evaluations // 2)
     left = evaluations - len(sizes) + 1  # where the climb ends is known
     best, x, _ = pattern_search(size, climbed, max(left, 1))
-    packed = setup.pack(worst[0], case(x)) if worst else b""
-    return max(best, begun), case(x), packed, len(sizes)
+    return max(best, begun), case(x), worst[0][1] if worst else b"", len(sizes)
 
 
 def climb(
