@@ -9,31 +9,11 @@ from pinloop.integrate import MuntheKaas, Step
 from pinloop.integrate.sums import end_step, try_step
 
 from ..screw_tables import Array
+from .groups_by_hand import Space
 
 RNG = np.random.default_rng(7)
 STIFFNESS, DAMPING = RNG.normal(size=(2, 4, 4))
 T, H = 0.3, 0.4
-
-
-class Line:
-    """A vector space."""
-
-    flat = True
-
-    def integrate(self, q: Array, step: Array) -> Array:
-        return q + step
-
-    def difference(self, q0: Array, q1: Array) -> Array:
-        return q1 - q0
-
-    def normalize(self, q: Array) -> Array:
-        return q
-
-    def dexp(self, q: Array, psi: Array, rate: Array) -> Array:
-        return rate
-
-    def dexp_inv(self, q: Array, psi: Array, v: Array) -> Array:
-        return v
 
 
 def f(t: float, q: Array, v: Array) -> Array:
@@ -59,7 +39,7 @@ def start() -> tuple[Array, Array, Array]:
 @pytest.mark.parametrize("name", ["bs32", "dopri5", "dop853"])
 def test_a_step_is_that_of_its_stages(name: str) -> None:
     method, state = MuntheKaas(name), start()
-    stages = method.attempt(Line(), f, T, H, state)
+    stages = method.attempt(Space(), f, T, H, state)
     at_once = try_step(follow, method.tableau, T, H, state)
     assert at_once is not None and (at_once.a is None) == (stages.a is None)
     for mine, other in (
@@ -76,9 +56,9 @@ def test_a_step_is_that_of_its_stages(name: str) -> None:
 
 def test_second_derivatives_inside_are_those_of_a_step() -> None:
     state, method = start(), MuntheKaas()
-    tried = method.attempt(Line(), f, T, H, state)
+    tried = method.attempt(Space(), f, T, H, state)
     a1 = f(T + H, tried.q, tried.v)
-    step = Step(Line(), T, T + H, *state, tried.psi, tried.q, tried.v, a1, f)
+    step = Step(Space(), T, T + H, *state, tried.psi, tried.q, tried.v, a1, f)
     for inside in (True, False):
         ends = end_step(follow, (T, H), state, (tried.psi, tried.v), inside=inside)
         assert ends is not None
