@@ -15,7 +15,7 @@ from tools.house import MEASURES, Measure, Package, report
 ROOT = Path(__file__).parents[2]
 
 REACHED = {
-    "lines": 65_500,
+    "lines": 65_100,
     "files": 234,
 }
 """What exceeds its target still: lower these numbers when the source gets better.
