@@ -356,5 +356,5 @@ def require_whole(value: object, what: str, most: int = 2**63 - 1) -> None:
 def require_jobs(jobs: object, what: str) -> None:
     """Refuse what is no number of ``what``, processes or threads: -1 means all cores."""
     whole = isinstance(jobs, int) and not isinstance(jobs, bool)
-    if not whole or jobs == 0 or abs(jobs) > _MOST_JOBS:  # type: ignore[operator, arg-type]
+    if not whole or jobs == 0 or abs(jobs) > _MOST_JOBS:  # type: ignore[arg-type]
         raise BadValue(f"jobs is {shown(jobs)}; give a number of {what}, or -1 for all cores")
