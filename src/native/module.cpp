@@ -1,9 +1,11 @@
 // What Python sees. Names and shapes are in `_kernel.pyi`.
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <tuple>
+
 #include "dynamics.hpp"
-#include "from_pinocchio.hpp"
 #include "steps_module.hpp"
 #include "stop_dynamics.hpp"
 
@@ -13,6 +15,56 @@ using namespace nb::literals;
 namespace pinloop {
 
 namespace {
+
+using Terms = std::vector<std::tuple<int, int, int, std::vector<double>>>;
+
+Vec vec(const double *x) { return {x[0], x[1], x[2]}; }
+Spatial spatial(const double *x) { return {vec(x), vec(x + 3)}; }
+Placement placement(const double *x) { return {{vec(x), vec(x + 3), vec(x + 6)}, vec(x + 9)}; }
+
+// A whole number in an array, not below one and below another.
+int number(double x, int least, std::size_t end) {
+    require(x >= least && x < static_cast<double>(end), "a link, loop or coordinate that is none");
+    return static_cast<int>(x);
+}
+
+void create_tables(Tables *place, const std::tuple<int, int> &sizes, const Numbers &gravity,
+                   std::vector<int> carried, const std::tuple<Matrix, Matrix, Matrix> &arrays,
+                   const Terms &terms) {
+    const auto &[links, loops, rows] = arrays;
+    Tables tables;
+    std::tie(tables.nq, tables.nv) = sizes;
+    require(gravity.size() == 3 && links.shape(1) == 31 && loops.shape(1) == 26 &&
+                rows.shape(1) == 8, "tables of other sizes");
+    const std::size_t nq = std::max(tables.nq, 0), nv = std::max(tables.nv, 0);
+    tables.gravity = vec(gravity.data()), tables.carried = std::move(carried);
+    int v = 0;
+    for (std::size_t k = 0; k < links.shape(0); ++k) {
+        const double *x = links.data() + 31 * k;
+        const int motion = number(x[1], 0, coordinates.size());
+        const int q = number(x[2], 0, nq + 1 - coordinates[motion]);
+        tables.links.push_back({number(x[0], -1, k), static_cast<Motion>(motion), q, v,
+                                placement(x + 3), spatial(x + 15), x[21], vec(x + 22),
+                                {x[25], x[26], x[27], x[28], x[29], x[30]}});
+        v += velocities[motion];
+    }
+    require(v == tables.nv, "links with other velocities than the robot has");
+    for (int link : tables.carried) number(link, -1, tables.links.size());
+    for (std::size_t k = 0; k < loops.shape(0); ++k) {
+        const double *a = loops.data() + 26 * k, *b = a + 13;
+        const std::size_t end = tables.links.size();
+        tables.loops.push_back({number(*a, -1, end), number(*b, -1, end), placement(a + 1), placement(b + 1)});
+    }
+    for (std::size_t k = 0; k < rows.shape(0); ++k) {
+        const double *x = rows.data() + 8 * k;
+        tables.rows.push_back({number(x[0], -1, tables.loops.size()), x[1] != 0.0, spatial(x + 2), {}});
+    }
+    for (const auto &[row, in_q, in_v, polynomial] : terms) {
+        tables.rows.at(row).terms.push_back({number(in_q, 0, nq), number(in_v, 0, nv), polynomial});
+    }
+    tables.complete();
+    new (place) Tables(std::move(tables));
+}
 
 void hold(Dynamics &dynamics, const std::vector<int> &rows, const std::vector<double> &stale,
           const std::vector<double> &bad, const Numbers &armature) {
@@ -75,8 +127,8 @@ bool follow(StopDynamics &stop, double t, double h, const Numbers &q, const Matr
 
 NB_MODULE(_kernel, module) {
     using namespace pinloop;
-    nb::class_<Tables>(module, "Tables");
-    module.def("tables_of", &tables_of, "model"_a, "loops"_a, "couplings"_a = nb::tuple());
+    nb::class_<Tables>(module, "Tables")
+        .def("__init__", &create_tables, "sizes"_a, "gravity"_a, "carried"_a, "arrays"_a, "terms"_a);
     nb::class_<Dynamics>(module, "Dynamics")
         .def(nb::init<std::shared_ptr<const Tables>>(), "tables"_a)
         .def("hold", &hold, "rows"_a, "stale"_a, "bad"_a, "armature"_a)

@@ -3,28 +3,32 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Loop = tuple[int, pin.SE3, int, pin.SE3, Sequence[Array], bool]
-"""Joint that carries frame A and the frame's place there, the same of B; what each row takes of the
-motion of B relative to A, in the axes of B, shape (k, 6); and whether these rows tie the origins of
-A and B, rather than the twists of the two frames."""
-
-Coupling = Sequence[tuple[int, int, Sequence[float]]]
-"""Coordinate in q and in v of each joint of a coupling, and its polynomial, the constant first."""
 
 class Tables:
     """A robot as tables, which do not change."""
 
-def tables_of(
-    model: pin.Model, loops: Sequence[Loop], couplings: Sequence[Coupling] = ()
-) -> Tables | None:
-    """The tables of a model, its loops and couplings, whose rows are numbered in this order.
+    def __init__(
+        self,
+        sizes: tuple[int, int],
+        gravity: Array,
+        carried: Sequence[int],
+        arrays: tuple[Array, Array, Array],
+        terms: Sequence[tuple[int, int, int, Sequence[float]]],
+    ) -> None:
+        """Make tables from what `kernel_tables` takes from a robot.
 
-    None if there is a joint that the kernel does not know.
-    """
+        Numbers of coordinates and velocities; gravity; per joint of the model its link, -1 for the
+        world; and arrays with a line per link, loop and row.
+
+        Of a link: the link that carries it, motion, first coordinate in q, place of the joint (axes
+        of the frame, origin), twist of the joint, mass, centre of mass and moments of inertia; of a
+        loop: link and place of frame A, the same of B; of a row: its loop (-1 for a coupling),
+        whether it ties points, and what it takes of the motion of B relative to A. Per term of a
+        coupling its row, its coordinate in q and in v, and its polynomial, the constant first.
+        """
 
 class Dynamics:
     """Accelerations of a robot, for one thread at a time."""

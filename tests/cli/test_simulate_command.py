@@ -18,7 +18,7 @@ from tools.schemas import schema_of
 
 import pinloop as pl
 from pinloop.cli import main as cli
-from pinloop.dynamics.pinocchio_solver import HAS_KERNEL
+from pinloop.dynamics.kernel_tables import HAS_KERNEL
 from pinloop.integrate import Stepper
 from pinloop.simulation.native_steps import NativeSteps
 

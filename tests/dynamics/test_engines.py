@@ -15,7 +15,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.constraints.rows import Locked
-from pinloop.dynamics import pinocchio_solver
+from pinloop.dynamics import kernel_tables, pinocchio_solver
 from pinloop.model.description import Coupling
 from pinloop.model.mechanism import build
 
@@ -116,7 +116,7 @@ def test_couplings(seed: int) -> None:
     q, v, tau = base.neutral + 0.3 * rng.normal(size=base.nq), *rng.normal(size=(2, base.nv))
     M, f, J, gamma, _ = pl.EquationsOfMotion(machine).system(0.0, q, v)
     chosen = independent(J)
-    dynamics, none = kernel.Dynamics(pinocchio_solver.tables_of_rows(machine)), [0.0] * len(chosen)
+    dynamics, none = kernel.Dynamics(kernel_tables.tables_of_rows(machine)), [0.0] * len(chosen)
     dynamics.hold(chosen, none, none, machine.model.armature)
     a = np.empty(machine.nv)
     assert dynamics.acceleration(q, v, tau, a) == 0
@@ -213,7 +213,7 @@ def test_a_row_of_the_user_is_for_python() -> None:
 
 
 def test_without_the_kernel_python_computes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pinocchio_solver, "HAS_KERNEL", False)
+    monkeypatch.setattr(kernel_tables, "HAS_KERNEL", False)
     machine = tables.build(SMALL["four-bar"]())
     q, v = moving(machine, 1)
     without = pl.EquationsOfMotion(machine)

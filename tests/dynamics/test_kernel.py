@@ -15,7 +15,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.dynamics import pinocchio_solver
+from pinloop.dynamics import kernel_tables
 from pinloop.dynamics.pinocchio_solver import ConstraintDynamics, HeldRows
 from pinloop.model.workspace import WorkSpace
 
@@ -76,7 +76,7 @@ def tree(names: list[str], seed: int) -> pin.Model:
 
 def same_as_aba(model: pin.Model, seed: int) -> None:
     rng, data = np.random.default_rng(seed), model.createData()
-    known = kernel.tables_of(model, [])
+    known = kernel_tables.tables_of(model)
     assert known is not None
     dynamics = kernel.Dynamics(known)
     dynamics.hold([], [], [], model.armature)
@@ -107,7 +107,7 @@ def test_random_trees(seed: int) -> None:
 def test_configurations_are_the_group_of_pinocchio(name: str, size: float) -> None:
     """Also where series take over from closed forms; ``dexp`` of a rate is the velocity."""
     model = tree([name, "hinge", name], 3)
-    known, rng = kernel.tables_of(model, []), np.random.default_rng(1)
+    known, rng = kernel_tables.tables_of(model), np.random.default_rng(1)
     q = pin.randomConfiguration(model, -np.ones(model.nq), np.ones(model.nq))
     psi, v = rng.uniform(-1.0, 1.0, (2, model.nv))
     psi *= size / np.abs(psi).max()
@@ -120,7 +120,7 @@ def test_configurations_are_the_group_of_pinocchio(name: str, size: float) -> No
 
 def test_a_joint_that_it_does_not_know() -> None:
     model = pin.transformJointIntoMimic(tree(["hinge", "hinge"], 1), 1, 2, 2.0, 0.0)
-    assert kernel.tables_of(model, []) is None
+    assert kernel_tables.tables_of(model) is None
 
 
 # -- loops ----------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class Held:
 
     def __init__(self, solver: ConstraintDynamics, machine: pl.Mechanism) -> None:
         self.solver, self.machine = solver, machine
-        self.dynamics = kernel.Dynamics(pinocchio_solver.tables_of_rows(machine))
+        self.dynamics = kernel.Dynamics(kernel_tables.tables_of_rows(machine))
 
     def hold(self, held: HeldRows) -> list[int]:
         """Hold these rows, in Pinocchio's order of elimination: the last one first."""
@@ -336,7 +336,23 @@ def test_threads_do_not_disturb_each_other() -> None:
 def test_arrays_that_do_not_fit_are_refused() -> None:
     """Nothing is read or written beyond their ends."""
     model = tree(["hinge", "ball"], 1)
-    dynamics = kernel.Dynamics(kernel.tables_of(model, []))
+    dynamics = kernel.Dynamics(kernel_tables.tables_of(model))
+    link, loop, row = np.zeros((2, 31)), np.zeros((1, 26)), np.zeros((1, 8))
+    link[1, 2], term = 1.0, (0, 1, 1, [1.0, 1.0])
+    right: dict[str, Any] = {
+        "sizes": (2, 2), "gravity": np.zeros(3), "carried": [-1, 0, 1],
+        "arrays": (link - np.eye(31)[:1], loop, row), "terms": [term],
+    }  # fmt: skip
+    kernel.Tables(**right)
+    for name, given in (
+        ("sizes", (1, 2)), ("sizes", (2, 1)), ("gravity", np.zeros(2)), ("carried", [2]),
+        ("arrays", (link + np.eye(31)[:1], loop, row)), ("arrays", (link + 6.0, loop, row)),
+        ("arrays", (link, loop + 2.0, row)), ("arrays", (link, loop, row + 1.0)),
+        ("arrays", (link[:, 1:], loop, row)), ("terms", [(0, 2, 1, [1.0])]),
+        ("terms", [(0, 1, -1, [1.0])]), ("terms", [(1, 1, 1, [1.0])]),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, IndexError)):
+            kernel.Tables(**right | {name: given})
     q, v, a = pin.neutral(model), np.zeros(model.nv), np.zeros(model.nv)
     for wrong in ((q[:-1], v, v, a), (q, v[1:], v, a), (q, v, v[1:], a), (q, v, v, a[1:])):
         with pytest.raises(ValueError, match="another robot"):
@@ -351,6 +367,6 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
 
 def test_states_that_are_not_finite_are_no_good() -> None:
     model = tree(["hinge", "ball"], 1)
-    dynamics = kernel.Dynamics(kernel.tables_of(model, []))
+    dynamics = kernel.Dynamics(kernel_tables.tables_of(model))
     v = np.zeros(model.nv)
     assert dynamics.acceleration(np.full(model.nq, np.nan), v, v, v.copy()) == 2

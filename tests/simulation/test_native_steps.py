@@ -16,7 +16,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.dynamics import pinocchio_solver
+from pinloop.dynamics import kernel_tables
 from pinloop.dynamics.forces import Force
 from pinloop.integrate import MANY
 from pinloop.simulation.native_steps import NativeSteps
@@ -358,7 +358,7 @@ def test_without_the_kernel_python_takes_all_steps(
     monkeypatch.setattr(NativeSteps, "of", lambda *args: None)
     without = pl.simulate(machine, q, v, until=0.3)
     same(with_it, without, 1e-12)
-    assert not taken.counts and pinocchio_solver.HAS_KERNEL
+    assert not taken.counts and kernel_tables.HAS_KERNEL
 
 
 # -- what is left of a run --------------------------------------------------------------------

@@ -41,8 +41,8 @@ from .formulations import (
     with_reactions,
 )
 from .independence import INFINITE, general_rank, has_regular_mass, infinite_state
+from .kernel_tables import HAS_KERNEL
 from .pinocchio_solver import (
-    HAS_KERNEL,
     ConstraintDynamics,
     Engine,
     RightHandSide,

@@ -14,7 +14,6 @@ pivoting and again where they get bad. What cannot be held so is for the matrice
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -24,7 +23,6 @@ from numpy.typing import NDArray
 from ..assembly.continuation import nearby_assembly
 from ..assembly.search import Problem, search
 from ..boundary.marks import Array
-from ..constraints.closure import Constraints
 from ..constraints.rows import Locked, RowSet
 from ..errors import NotFinite, PinloopError, SingularMass
 from ..linalg.saddle import Saddle, factor_mass, from_upper, solve_mass
@@ -33,9 +31,10 @@ from ..model.pairs import Pair
 from ..model.workspace import WorkSpace, WorkSpaces, remembered
 from ..tolerances import CLOSED, ENTRY_NOISE, HELD_ROW, PIVOT_KEPT, PIVOT_TIE, SAME
 from .independence import explained, has_regular_mass
+from .kernel_tables import HAS_KERNEL, between_free_bodies, tables_of_rows
 
-if HAS_KERNEL := find_spec("pinloop._kernel") is not None:  # not if there was no compiler
-    from .._kernel import Dynamics, StopDynamics, Tables, tables_of
+if HAS_KERNEL:
+    from .._kernel import Dynamics, StopDynamics
 
 Engine = Literal["native", "python"]
 """Who computes accelerations: the native kernel where it can, or Pinocchio called from Python."""
@@ -508,7 +507,7 @@ def _loop_models(robot: Mechanism) -> _LoopModels | None:
         if not rows:
             return None
         a, b = (robot.model.frames[index] for index in (loop.frame_a, loop.frame_b))
-        point = rows == [0, 1, 2] and not _between_free_bodies(robot.model, a, b)
+        point = rows == [0, 1, 2] and not between_free_bodies(robot.model, a, b)
         kind = pin.ContactType.CONTACT_3D if point else pin.ContactType.CONTACT_6D
         # Twists are those of A relative to B, in B.
         frames = b.parentJoint, b.placement, a.parentJoint, a.placement
@@ -533,33 +532,6 @@ def stop_dynamics(rows: RowSet, rank: int | None) -> StopDynamics | None:
     return None if tables is None else StopDynamics(tables)
 
 
-@remembered
-def tables_of_rows(robot: Mechanism, *, whole: bool = True) -> Tables | None:
-    """A robot and its rows as the kernel sees them, if it can.
-
-    ``whole``: all rows of its pairs, with the points of balls; else those that regularization has
-    left, in units that compare.
-    """
-    rows, frames = Constraints(robot, full=whole), robot.model.frames
-    if not HAS_KERNEL or len(rows.constant) < len(robot.loops):
-        return None
-    unit = np.where(rows.angular, 1.0, 1.0 if whole else 1 / robot.length)
-    ties, couplings = [], []
-    for loop in robot.loops:
-        a, b = frames[loop.frame_a], frames[loop.frame_b]
-        along = unit[rows.rows_of[loop.name], None] * rows.constant[loop.name]
-        point = whole and np.array_equal(along, np.eye(6)[:3])
-        point = point and not _between_free_bodies(robot.model, a, b)
-        ends = a.parentJoint, a.placement, b.parentJoint, b.placement
-        ties.append((*ends, [*along], point))
-    for coupling in rows.couplings:
-        at = [robot.coordinates(joint) for joint in coupling.joints]
-        scale = unit[rows.rows_of[coupling.name]][0]
-        sums = zip(at, coupling.polynomials, strict=True)
-        couplings.append([(x.q.start, x.v.start, [scale * c for c in p]) for x, p in sums])
-    return tables_of(robot.model, ties, couplings)
-
-
 def _held_rows(pair: Pair) -> list[int]:
     """Rows of the relative twist that a pair restricts; none if it restricts combinations.
 
@@ -570,15 +542,3 @@ def _held_rows(pair: Pair) -> list[int]:
     if np.count_nonzero(selector) > len(selector):
         return []
     return [int(column) for column in np.argmax(selector, axis=1)]
-
-
-def _between_free_bodies(model: pin.Model, a: pin.Frame, b: pin.Frame) -> bool:
-    """Whether a loop ties bodies in absolute coordinates.
-
-    Where a loop is open, a tied point differs from the rows of its pair by the turning of A. By
-    these rows alone integration on SE(3) keeps such loops closed (paper 2), so they get frames.
-    """
-    return all(
-        joint == 0 or (model.nvs[joint] == 6 and model.parents[joint] == 0)
-        for joint in (a.parentJoint, b.parentJoint)
-    )

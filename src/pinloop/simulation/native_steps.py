@@ -16,14 +16,9 @@ from ..boundary.marks import Array
 from ..dynamics import EquationsOfMotion
 from ..dynamics.forces import PD, Damper, Force, JointSpring, Spring, Torque
 from ..dynamics.independence import INFINITE
+from ..dynamics.kernel_tables import HAS_KERNEL, tables_of_rows
 from ..dynamics.losses import AxisTorques, JointDamping, file_losses
-from ..dynamics.pinocchio_solver import (
-    HAS_KERNEL,
-    HeldRows,
-    RightHandSide,
-    standing,
-    tables_of_rows,
-)
+from ..dynamics.pinocchio_solver import HeldRows, RightHandSide, standing
 from ..integrate import MANY, MuntheKaas, Segment, State, StepControl
 from ..model.mechanism import Mechanism
 from ..model.pairs import MotionGroup

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
+from pinloop.dynamics import kernel_tables
 from pinloop.model.description import Coupling
 from pinloop.model.mechanism import build
 from pinloop.safety.stopping.plan import as_category
@@ -181,7 +182,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     wild = wild_stop(3)
     equations = prepare_robot(wild.robot, wild.by).equations
     n = equations.robot.nv
-    dynamics = kernel.StopDynamics(kernel.tables_of(equations.robot.model, []))
+    dynamics = kernel.StopDynamics(kernel_tables.tables_of(equations.robot.model))
     none, torques = np.zeros(n), np.zeros((11, n))
     given: tuple[Any, ...]
     for given in (

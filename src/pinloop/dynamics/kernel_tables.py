@@ -1,0 +1,149 @@
+"""A robot as the arrays that the native kernel is made from; no motion is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+import numpy as np
+import pinocchio as pin
+
+from ..boundary.marks import Array
+from ..constraints.closure import Constraints
+from ..model.mechanism import Mechanism
+from ..model.workspace import remembered
+
+HAS_KERNEL = find_spec("pinloop._kernel") is not None  # not if there was no compiler
+
+if HAS_KERNEL:
+    from .._kernel import Tables
+
+Tie = tuple[int, pin.SE3, int, pin.SE3, Sequence[Array], bool]
+"""Joint that carries frame A and the frame's place there, the same of B; what each row takes of the
+motion of B relative to A, in the axes of B, shape (k, 6); and whether these rows tie the origins of
+A and B, rather than the twists of the two frames."""
+Coupling = Sequence[tuple[int, int, Sequence[float]]]
+"""Coordinate in q and in v of each joint of a coupling, and its polynomial, the constant first."""
+
+_SCREW, _CIRCLE = 0, 1
+_WHOLE = {
+    "JointModelTranslation": (2, 3),
+    "JointModelSpherical": (3, 4),
+    "JointModelFreeFlyer": (4, 7),
+    "JointModelPlanar": (5, 4),
+}
+"""Numbers of motions in the kernel, see `tables.hpp`, and of their coordinates."""
+_PRODUCTS = "JointModelUniversal", "JointModelSphericalZYX"
+"""Joints that are hinges one after another."""
+
+
+@remembered
+def tables_of_rows(robot: Mechanism, *, whole: bool = True) -> Tables | None:
+    """A robot and its rows as the kernel sees them, if it can.
+
+    ``whole``: all rows of its pairs, with the points of balls; else those that regularization has
+    left, in units that compare.
+    """
+    rows, frames = Constraints(robot, full=whole), robot.model.frames
+    if not HAS_KERNEL or len(rows.constant) < len(robot.loops):
+        return None
+    unit = np.where(rows.angular, 1.0, 1.0 if whole else 1 / robot.length)
+    ties, couplings = list[Tie](), []
+    for loop in robot.loops:
+        a, b = frames[loop.frame_a], frames[loop.frame_b]
+        along = unit[rows.rows_of[loop.name], None] * rows.constant[loop.name]
+        point = whole and np.array_equal(along, np.eye(6)[:3])
+        point = point and not between_free_bodies(robot.model, a, b)
+        ends = a.parentJoint, a.placement, b.parentJoint, b.placement
+        ties.append((*ends, [*along], point))
+    for coupling in rows.couplings:
+        at = [robot.coordinates(joint) for joint in coupling.joints]
+        scale = unit[rows.rows_of[coupling.name]][0]
+        sums = zip(at, coupling.polynomials, strict=True)
+        couplings.append([(x.q.start, x.v.start, [scale * c for c in p]) for x, p in sums])
+    return tables_of(robot.model, ties, couplings)
+
+
+def between_free_bodies(model: pin.Model, a: pin.Frame, b: pin.Frame) -> bool:
+    """Whether a loop ties bodies in absolute coordinates.
+
+    Where a loop is open, a tied point differs from the rows of its pair by the turning of A. By
+    these rows alone integration on SE(3) keeps such loops closed (paper 2), so they get frames.
+    """
+    return all(
+        joint == 0 or (model.nvs[joint] == 6 and model.parents[joint] == 0)
+        for joint in (a.parentJoint, b.parentJoint)
+    )
+
+
+def tables_of(
+    model: pin.Model, ties: Sequence[Tie] = (), couplings: Sequence[Coupling] = ()
+) -> Tables | None:
+    """The tables of a model, its loops and couplings, whose rows are numbered in this order.
+
+    None if there is a joint that the kernel does not know.
+    """
+    links, carried = list[list[float]](), [-1]
+    neutral = pin.neutral(model)
+    for number in range(1, model.njoints):
+        joint, body, parent = model.joints[number], model.inertias[number], model.parents[number]
+        chain = _chain(joint, model.jointPlacements[number], neutral)
+        if chain is None:
+            return None
+        before, q = carried[parent], joint.idx_q
+        for motion, count, place, axis in chain:
+            # The last link of the chain is the body, the others are massless.
+            links.append([before, motion, q, *_numbers(place), *axis, *[0.0] * 10])
+            before, q = len(links) - 1, q + count
+        moments = body.inertia[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]].tolist()
+        links[-1][-10:] = [body.mass, *body.lever, *moments]
+        carried.append(before)
+    loops, rows = list[list[float]](), list[list[float]]()
+    for number, (a, place_a, b, place_b, along, point) in enumerate(ties):
+        loops.append([carried[a], *_numbers(place_a), carried[b], *_numbers(place_b)])
+        rows += [[number, point, *row] for row in along]
+    terms = list[tuple[int, int, int, Sequence[float]]]()
+    for coupling in couplings:
+        terms += [(len(rows), *term) for term in coupling]
+        rows.append([-1, False, *[0.0] * 6])
+    arrays = (np.array(links).reshape(-1, 31), np.array(loops).reshape(-1, 26))
+    gravity = np.array(model.gravity.linear)
+    shapes = (*arrays, np.array(rows, dtype=float).reshape(-1, 8))
+    return Tables((model.nq, model.nv), gravity, carried, shapes, terms)
+
+
+def _numbers(place: pin.SE3) -> list[float]:
+    """Axes of a frame, and its origin."""
+    return [*place.rotation.T.ravel().tolist(), *place.translation.tolist()]
+
+
+def _chain(
+    joint: pin.JointModel, place: pin.SE3, neutral: Array
+) -> list[tuple[int, int, pin.SE3, list[float]]] | None:
+    """A joint as joints of the kernel, one after another; None if one of them is not known.
+
+    Of each its motion, number of coordinates, place in the link that carries it, and axis.
+    """
+    name, chain = joint.shortname(), []
+    if name == "JointModelComposite":
+        composite = joint.extract()
+        for part, next_place in zip(composite.joints, composite.jointPlacements, strict=True):
+            more = _chain(part, place * next_place, neutral)
+            if more is None:
+                return None
+            chain += more
+            place = pin.SE3.Identity()
+        return chain
+    if name in _WHOLE:
+        motion, count = _WHOLE[name]
+        return [(motion, count, place, [0.0] * 6)]
+    if name not in _PRODUCTS and not (joint.nv == 1 and joint.nq in (1, 2)):
+        return None
+    # Twists of a product of hinges turn with its coordinates: at zero they are the axes.
+    data = joint.createData()
+    joint.calc(data, neutral)
+    for axis in data.S.reshape(6, -1).T.tolist():
+        circle = joint.nq != joint.nv
+        chain.append((_CIRCLE if circle else _SCREW, 1 + circle, place, axis))
+        place = pin.SE3.Identity()
+    return chain
