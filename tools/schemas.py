@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pinloop.cli import sheets
+from pinloop.cli import examples, sheets
 from pinloop.integrate import MuntheKaas
 from pinloop.io.loading import RobotFile
 from pinloop.io.loopsfile import LoopsFile
@@ -32,6 +32,7 @@ __all__ = ["SCHEMAS", "TABLES", "parameter_table", "schema_of", "text_of", "with
 SCHEMAS: Mapping[str, Any] = {
     "assembly": sheets.AssemblyDocument,
     "brakes": BrakeFile,
+    "examples": examples.ExamplesDocument,
     "loops": LoopsFile,
     "regularization": sheets.RegularizationDocument,
     "run": run_document.RunDocument,

@@ -56,6 +56,7 @@ from .errors import (
 )
 from .integrate import MuntheKaas
 from .interop.to_pinocchio import to_pinocchio
+from .io.examples import example, example_file
 from .io.loading import from_screws, load
 from .model.mechanism import Mechanism
 from .model.reduction import Regularization
@@ -148,6 +149,8 @@ __all__ = [
     "diagnose",
     "dynamics",
     "equilibrium",
+    "example",
+    "example_file",
     "forces",
     "formulations",
     "from_screws",

@@ -35,8 +35,8 @@ NAMES = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 
 def test_all_commands_are_there() -> None:
     assert [" ".join(words) for words in COMMANDS] == [
-        "check", "assemble", "regularize", "view", "simulate", "play", "stop", "study", "worst",
-        "compare", "fit", "brakes init",
+        "check", "assemble", "regularize", "view", "examples", "simulate", "play", "stop", "study",
+        "worst", "compare", "fit", "brakes init",
     ]  # fmt: skip
 
 

@@ -118,7 +118,7 @@ def test_the_example_of_objects_in_memory(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_two_commands_stand_alone_in_their_blocks() -> None:
     commands = [body for body in blocks(README, "sh") if body.startswith("pip install")]
     assert commands == [
-        "pip install . && pinloop stop urdf/six_axis_arm.urdf\n",
+        "pip install . && pinloop stop six_axis_arm\n",
         "pip install '.[test]' && pytest -n auto\n",
     ]
 

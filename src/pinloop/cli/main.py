@@ -30,6 +30,7 @@ _MODULES = {
     "assemble": "robots",
     "regularize": "robots",
     "view": "robots",
+    "examples": "examples",
     "simulate": "runs",
     "play": "runs",
     "stop": "stops",

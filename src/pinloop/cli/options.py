@@ -18,6 +18,7 @@ import typer
 from ..boundary.files import check_target, json_text, write_json
 from ..boundary.schema import keys_of
 from ..errors import PinloopError
+from ..io.examples import robot_path
 from ..io.loading import RobotFile
 from ..model.mechanism import Mechanism
 from ..show.terminal import complain, show, write
@@ -78,7 +79,7 @@ def _with_robot_options(function: Callable[..., int]) -> Callable[..., int]:
     @wraps(function)
     def called(**values: Any) -> int:
         options = {option.name: values.pop(option.name) for option in _ROBOT_OPTIONS}
-        values[place] = RobotFile.of(values.pop("robot"), options)
+        values[place] = RobotFile.of(robot_path(values.pop("robot")), options)
         return function(**values)
 
     called.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
@@ -210,7 +211,7 @@ def offer_joints(context: typer.Context, incomplete: str) -> list[str]:
     if robot is None or "=" in incomplete:
         return []
     try:
-        file = RobotFile.of(robot, context.params | {"tolerance": 0})
+        file = RobotFile.of(robot_path(Path(robot)), context.params | {"tolerance": 0})
         machine = file.load(kinematics_only=True)
     except PinloopError:
         return []
@@ -258,7 +259,7 @@ def held_joints(text: str, *names: str) -> Any:
 _Robot = Annotated[
     Path,
     argument(
-        "Robot: URDF, SDF, MJCF, a Gepetto YAML or a screw table.",
+        "Robot: URDF, SDF, MJCF, a Gepetto YAML, a screw table, or the name of an example.",
         "ROBOT",
         *(".urdf", ".sdf", ".xml", ".mjcf", *YAMLS),
     ),

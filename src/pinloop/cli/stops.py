@@ -15,6 +15,7 @@ import typer
 from ..boundary.files import write_text
 from ..boundary.values import forward
 from ..errors import BadValue, LoadError, PinloopError
+from ..io.examples import examples_folder
 from ..io.loading import RobotFile
 from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
@@ -292,7 +293,8 @@ def init(
     output: Annotated[
         Path | None,
         file_option(
-            "File to write; - prints it. Default: ROBOT.brakes.yaml beside the robot.",
+            "File to write; - prints it. Default: ROBOT.brakes.yaml beside the robot, or in the "
+            "current folder for an example.",
             "--output",
             "-o",
             ends=YAMLS,
@@ -305,7 +307,10 @@ def init(
     Each number in it is marked as assumed or as taken from the robot file; replace them with values
     from data sheets and measurements.
     """
-    target = robot.file.with_suffix(".brakes.yaml") if output is None else output
+    beside = robot.file.with_suffix(".brakes.yaml")
+    if robot.file.parent == examples_folder():  # what was installed stays as it is
+        beside = Path(beside.name)
+    target = beside if output is None else output
     check_targets(robot.inputs, force=force, output=target)
     machine = robot.load()
     guess = Brakes.template(machine)
@@ -315,7 +320,7 @@ def init(
         return Exit.DONE
     write_text(target, text)
     plural = "" if len(guess.joints) == 1 else "s"
-    given = "" if output is None else f" --brakes {target}"
+    given = "" if target.parent == robot.file.parent and output is None else f" --brakes {target}"
     write(
         f"{target}\nguessed brakes of {len(guess.joints)} joint{plural}: edit the file, then run "
         f"pinloop stop {robot.file}{given}"
