@@ -95,7 +95,7 @@ def test_fit(files: tuple[str, str], tmp_path: Path, capsys: Captured) -> None:
     brakes = pl.Brakes.from_yaml(target)
     rail = brakes.joints["rail"]
     assert (rail.dynamic_torque, rail.delay) == pytest.approx((20.0, 0.05), rel=1e-4)
-    assert rail.sources["delay"] == "measured" and rail.notes["delay"] == f"fitted to {files[1]}"
+    assert rail.sources["delay"] == "fitted" and rail.notes["delay"] == f"fitted to {files[1]}"
     assert brakes.joints["axis"].dynamic_torque == 6.0 and brakes.chain.sensor == 0.02
     # What is written is what was fitted.
     data = printed_json(capsys, "compare", *files, "--brakes", str(target), quiet=True)

@@ -253,28 +253,28 @@ def test_what_the_stop_depends_on(file: Path, result: pl.StopResult) -> None:
 
 
 def test_every_number_has_its_provenance(page: Page, result: pl.StopResult) -> None:
-    letters = {"measured": "M", "datasheet": "D", "robot": "R", "assumed": "A"}
+    letters = {"measured": "M", "published": "P", "fitted": "F", "guess": "G"}
     rows = page.rows("Brakes, gears, friction and drives")
     names = rows.pop("parameter")
     assert names == list(result.joints)
     chain = page.rows("Signal chain")
-    assert chain["drive off [ms]"] == ["5 A"]
+    assert chain["drive off [ms]"] == ["5 G"]
     shown = Counter(cell[-1] for row in (*rows.values(), *chain.values()) for cell in row)
     given = Counter(
-        "–" if row.source == "assumed" and not row.given else letters[row.source]
+        "–" if row.source == "guess" and not row.given else letters[row.source]
         for row in result.assumptions
     )
     assert shown == given
-    assert f"A {given['A']} assumed" in page.text
+    assert f"G {given['G']} guessed" in page.text
     assert "M 0 measured" in page.text
     torque = result.brakes.joints["joint_2"].dynamic_torque
-    assert rows["dynamic torque [N m]"][1] == f"{torque:g} A"
+    assert rows["dynamic torque [N m]"][1] == f"{torque:g} G"
 
 
 def test_sources_are_told_apart() -> None:
     given: dict[str, Any] = {
         "dynamic_torque": 50.0,
-        "sources": {"dynamic_torque": "measured", "delay": "datasheet"},
+        "sources": {"dynamic_torque": "measured", "delay": "published"},
     }
     robot = pl.stop(
         pendulum(), [0.3], [1.0],
@@ -283,9 +283,9 @@ def test_sources_are_told_apart() -> None:
     page = Page(page_of(robot))
     rows = page.rows("Brakes, gears, friction and drives")
     assert rows["dynamic torque [N m]"] == ["50 M"]
-    assert rows["delay [ms]"] == ["10 D"]
+    assert rows["delay [ms]"] == ["10 P"]
     assert "1 measured" in page.text
-    assert "1 from a data sheet" in page.text
+    assert "P 1 published" in page.text
     assert "axis, delay: as <new>" in page.text
 
 

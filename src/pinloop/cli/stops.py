@@ -304,8 +304,8 @@ def init(
 ) -> int:
     """Write a brakes file to start from, guessed from the robot file.
 
-    Each number in it is marked as assumed or as taken from the robot file; replace them with values
-    from data sheets and measurements.
+    Each number in it is marked as a guess or, if the robot file has it, as published; replace
+    guesses with values from data sheets and measurements.
     """
     beside = robot.file.with_suffix(".brakes.yaml")
     if robot.file.parent == examples_folder():  # what was installed stays as it is

@@ -39,13 +39,13 @@ HEAD = "format: pinloop-brakes-1\n"
 FULL = """\
 format: pinloop-brakes-1
 robot: arm
-source: datasheet
+source: published
 chain:
   source: measured
   sensor: 0.01
-  controller: {value: 0.02, source: assumed, note: "two cycles"}
+  controller: {value: 0.02, source: guess, note: "two cycles"}
 defaults:
-  source: robot
+  source: published
   gear_ratio: 100
   delay: {value: 0.03, note: "for all"}
   rise: {value: 0.02, source: measured, note: "for all"}
@@ -57,7 +57,7 @@ joints:
     rise: 0.04
     coulomb: {value: 1e-1}
   two:
-    source: assumed
+    source: guess
     delay: {value: 0.05, note: "slow"}
     static_torque: null
     efficiency: {value: 0.9, source: measured}
@@ -71,9 +71,9 @@ def test_a_full_file(tmp_path: Path) -> None:
     assert brakes.robot == "arm"
     assert brakes.source == str(tmp_path / "x.brakes.yaml")
     assert brakes.faults == ("brake of one late by 0.01 s",)
-    chain = {"sensor": "measured", "controller": "assumed"}
+    chain = {"sensor": "measured", "controller": "guess"}
     assert brakes.chain == Chain(0.01, 0.02, 0.0, chain, {"controller": "two cycles"})  # type: ignore[arg-type]
-    shared: dict[str, Any] = {"gear_ratio": "robot", "delay": "robot", "rise": "measured"}
+    shared: dict[str, Any] = {"gear_ratio": "published", "delay": "published", "rise": "measured"}
     notes = {"delay": "for all", "rise": "for all"}
     assert brakes.joints == {
         "one": JointBrake(
@@ -87,8 +87,8 @@ def test_a_full_file(tmp_path: Path) -> None:
             # joint brings neither source nor note of the default that it replaces.
             sources={
                 **shared,
-                **dict.fromkeys(("kind", "side", "dynamic_torque", "coulomb"), "datasheet"),
-                "rise": "datasheet",
+                **dict.fromkeys(("kind", "side", "dynamic_torque", "coulomb"), "published"),
+                "rise": "published",
             },
             notes={"delay": "for all"},
         ),
@@ -99,8 +99,8 @@ def test_a_full_file(tmp_path: Path) -> None:
             rise=0.02,
             sources={
                 **shared,
-                "delay": "assumed",
-                "static_torque": "assumed",
+                "delay": "guess",
+                "static_torque": "guess",
                 "efficiency": "measured",
             },
             notes={**notes, "delay": "slow"},
@@ -110,10 +110,18 @@ def test_a_full_file(tmp_path: Path) -> None:
     assert list(brakes.joints) == ["one", "two", "three"]
 
 
-def test_a_file_without_sources_is_assumed(tmp_path: Path) -> None:
+def test_numbers_without_sources_are_guesses(tmp_path: Path) -> None:
     brakes = read(HEAD + "joints: {one: {delay: 0.1}}\nchain:\ndefaults:", tmp_path)
-    assert dict(brakes.joints["one"].sources) == {"delay": "assumed"}
+    assert dict(brakes.joints["one"].sources) == {"delay": "guess"}
     assert (brakes.chain, brakes.robot, brakes.faults) == (Chain(), "", ())
+
+
+def test_sources_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    joint = (
+        "{delay: {value: 0.1, source: robot}, rise: {value: 0.1, source: datasheet}, coulomb: 1}"
+    )
+    brake = read(HEAD + f"source: assumed\njoints: {{one: {joint}}}", tmp_path).joints["one"]
+    assert dict(brake.sources) == {"delay": "published", "rise": "published", "coulomb": "guess"}
 
 
 def test_null_takes_the_default_of_all_joints_back(tmp_path: Path) -> None:
@@ -148,7 +156,11 @@ def test_null_takes_the_default_of_all_joints_back(tmp_path: Path) -> None:
         ("joints:\n  one:\n    gear_ratio: 0", 4, "greater than 0"),
         ("joints:\n  one:\n    kind: disc", 4, "kind is 'disc': expected 'friction', 'tooth'"),
         ("joints:\n  one:\n    side: 1", 4, "joints.one.side is 1: expected 'motor' or 'joint'"),
-        ("joints:\n  one:\n    source: guess", 4, "joints.one.source is 'guess': expected 'meas"),
+        (
+            "joints:\n  one:\n    source: vendor",
+            4,
+            "is 'vendor': expected 'measured', 'published', 'f",
+        ),
         ("joints:\n  one:\n    delay: {value: 1, note: 3}", 4, "note is 3: expected a text"),
         ("joints:\n  one: 3", 3, "joints.one is 3: expected a table"),
         ("joints: {one: {}}\nsource: vendor", 3, "source is 'vendor': expected 'measured'"),
@@ -311,7 +323,7 @@ def test_a_file_comes_back_equal(tmp_path_factory: pytest.TempPathFactory, brake
     assert list(again.joints) == list(brakes.joints)
     # Equal is not enough: who reads it must find the same numbers without our reader.
     plain = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert plain["source"] == "assumed"
+    assert plain["source"] == "guess"
     assert set(plain["chain"]) == set(brakes.chain.sources)
     for name, brake in brakes.joints.items():
         entry = plain["joints"][name]
@@ -322,7 +334,7 @@ def test_a_file_comes_back_equal(tmp_path_factory: pytest.TempPathFactory, brake
         for key, cell in entry.items():
             table = cell if isinstance(cell, dict) else {"value": cell}
             assert table["value"] == getattr(brake, key)
-            assert table.get("source", "assumed") == brake.sources.get(key, "assumed")
+            assert table.get("source", "guess") == brake.sources.get(key, "guess")
             assert table.get("note") == brake.notes.get(key)
 
 
@@ -331,7 +343,7 @@ def one_joint() -> Brakes:
         gear_ratio=100.0,
         dynamic_torque=1e-5,
         delay=0.03,
-        sources={"gear_ratio": "robot", "delay": "datasheet"},
+        sources={"gear_ratio": "fitted", "delay": "published"},
         notes={"delay": "sheet 12", "dynamic_torque": "a guess"},
     )
     return Brakes({"joint_1": brake}, Chain(sensor=0.01), source="template", robot="arm")
@@ -349,14 +361,14 @@ def test_the_text_is_made_for_editing(tmp_path: Path) -> None:
     lines = [line.strip() for line in body.splitlines()]
     expected = {
         "robot: arm": "",
-        "source: assumed": "# of every plain value below",
+        "source: guess": "# of every plain value below",
         "sensor: 0.01": "# s",
         "# controller: 0.0": "# s; not given",
-        "gear_ratio: {value: 100.0, source: robot}": "# - | rad/m",
+        "gear_ratio: {value: 100.0, source: fitted}": "# - | rad/m",
         # With a point: YAML 1.1 takes 1e-05 for a word.
         'dynamic_torque: {value: 1.0e-05, note: "a guess"}': "# N m | N",
         "# static_torque: null": "# N m | N; not given: as dynamic_torque",
-        'delay: {value: 0.03, source: datasheet, note: "sheet 12"}': "# s",
+        'delay: {value: 0.03, source: published, note: "sheet 12"}': "# s",
         "# kind: friction": "# friction or tooth or none; not given",
         "# drive_torque: null": "# N m; not given: not limited",
     }

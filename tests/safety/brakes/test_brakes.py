@@ -160,10 +160,10 @@ def test_numbers_are_kept_as_plain_floats() -> None:
     assert brake == JointBrake(gear_ratio=100.0, delay=0.25, static_torque=3.0)
 
 
-def test_what_is_given_without_a_source_is_assumed() -> None:
-    brake = JointBrake(delay=0.1, coulomb=2.0, sources={"coulomb": "measured", "rise": "datasheet"})
-    assert dict(brake.sources) == {"delay": "assumed", "coulomb": "measured", "rise": "datasheet"}
-    assert dict(JointBrake(notes={"viscous": "none felt"}).sources) == {"viscous": "assumed"}
+def test_what_is_given_without_a_source_is_a_guess() -> None:
+    brake = JointBrake(delay=0.1, coulomb=2.0, sources={"coulomb": "measured", "rise": "published"})
+    assert dict(brake.sources) == {"delay": "guess", "coulomb": "measured", "rise": "published"}
+    assert dict(JointBrake(notes={"viscous": "none felt"}).sources) == {"viscous": "guess"}
     # Where in its band a brake is, is chosen by a study and has no source.
     assert dict(JointBrake(band=0.5, tolerance=0.0, sources={"band": "measured"}).sources) == {}
 
@@ -171,8 +171,8 @@ def test_what_is_given_without_a_source_is_assumed() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"sources": {"dely": "assumed"}}, "sources of a brake names 'dely'"),
-        ({"sources": {"delay": "guessed"}}, "delay is 'guessed', not one of: measured, datasheet"),
+        ({"sources": {"dely": "guess"}}, "sources of a brake names 'dely'"),
+        ({"sources": {"delay": "guessed"}}, "delay is 'guessed', not one of: measured, published"),
         ({"notes": {"dely": "x"}}, "notes of a brake names 'dely'"),
         ({"notes": {"delay": 3}}, "delay is 3, not one of: a text"),
     ],
@@ -336,16 +336,16 @@ def test_assumptions() -> None:
     )
     table = rows(Brakes({"a": brake, "b": JointBrake(kind="none")}, Chain(sensor=0.01)))
     expected = [
-        Assumption("", "sensor", 0.01, "s", "assumed"),
-        Assumption("", "controller", 0.0, "s", "assumed", given=False),
-        Assumption("a", "kind", "friction", "", "assumed", given=False),
+        Assumption("", "sensor", 0.01, "s", "guess"),
+        Assumption("", "controller", 0.0, "s", "guess", given=False),
+        Assumption("a", "kind", "friction", "", "guess", given=False),
         Assumption("a", "dynamic_torque", 3.0, "N m", "measured"),
-        Assumption("a", "static_torque", 3.0, "N m", "assumed", given=False),
-        Assumption("a", "rotor_inertia", None, "kg m^2", "robot", given=False),
-        Assumption("a", "band", 0.0, "", "assumed"),
-        Assumption("a", "coulomb", 1.0, "N m", "assumed"),
-        Assumption("b", "kind", "none", "", "assumed"),
-        Assumption("b", "deceleration", None, "rad/s^2", "assumed", given=False),
+        Assumption("a", "static_torque", 3.0, "N m", "guess", given=False),
+        Assumption("a", "rotor_inertia", None, "kg m^2", "guess", given=False),
+        Assumption("a", "band", 0.0, "", "guess"),
+        Assumption("a", "coulomb", 1.0, "N m", "guess"),
+        Assumption("b", "kind", "none", "", "guess"),
+        Assumption("b", "deceleration", None, "rad/s^2", "guess", given=False),
     ]
     for row in expected:
         assert table[row.joint, row.parameter] == row
@@ -383,5 +383,5 @@ def test_assumptions_of_a_certain_robot(tmp_path: Path) -> None:
     assert rows(on_rail, robot)["slide", "dynamic_torque"].unit == "N"
     # The rail's file: 200^2 * 2e-4 = 8 kg, told here on the shaft of a motor with ratio 400.
     rotor = table["slide", "rotor_inertia"]
-    assert (rotor.source, rotor.given) == ("robot", False)
+    assert (rotor.source, rotor.given) == ("published", False)
     assert rotor.value == pytest.approx(8 / 400**2, rel=1e-12)

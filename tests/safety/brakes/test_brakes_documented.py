@@ -73,7 +73,7 @@ def test_the_example_of_the_documentation(tmp_path: Path) -> None:
     brakes = Brakes.from_yaml(path).for_robot(pl.load(ROOT / match[1]))
     assert len(brakes.joints) == 3 and brakes.warnings == ()
     third = brakes.joints["joint_3"]
-    assert (third.sources["coulomb"], third.sources["delay"]) == ("measured", "datasheet")
+    assert (third.sources["coulomb"], third.sources["delay"]) == ("measured", "published")
 
 
 def test_the_program_of_the_documentation(

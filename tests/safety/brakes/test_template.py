@@ -39,7 +39,7 @@ def test_template_without_any_limit(tmp_path: Path) -> None:
         assert (brake.tolerance, brake.delay, brake.rise) == (0.2, 0.03, 0.02)
         assert (brake.drive_torque, brake.peak_gear_torque) == (None, None)
         assert (brake.coulomb, brake.viscous, brake.kind) == (0.0, 0.0, "friction")
-        assert set(brake.sources.values()) == {"assumed"}
+        assert set(brake.sources.values()) == {"guess"}
         assert "drive_torque" not in brake.sources
         assert "gives no effort limit" in brake.notes["static_torque"]
     assert "N + largest inertia 5 kg " in slide.notes["static_torque"]
@@ -51,15 +51,17 @@ def test_template_with_drives_limits_and_losses(tmp_path: Path) -> None:
     brakes = Brakes.template(pl.load(rail(tmp_path, given, 2e-4, extra)))
     slide, turn = brakes.joints["slide"], brakes.joints["turn"]
     # A gear may turn the other way round; a brake does not mind.
-    assert (slide.gear_ratio, slide.sources["gear_ratio"], slide.side) == (200.0, "robot", "motor")
-    assert (slide.rotor_inertia, slide.sources["rotor_inertia"]) == (2e-4, "robot")
+    assert (slide.gear_ratio, slide.sources["gear_ratio"], slide.side) == (
+        200.0, "published", "motor",
+    )  # fmt: skip
+    assert (slide.rotor_inertia, slide.sources["rotor_inertia"]) == (2e-4, "published")
     # The rotor is 200^2 * 2e-4 = 8 kg more at the rail.
     assert slide.static_torque == pytest.approx((2 * 9.81 * 5 + 13 * 2.0) / 200, rel=1e-3)
-    assert (turn.static_torque, turn.sources["static_torque"]) == (30.0, "assumed")
-    assert (turn.drive_torque, turn.sources["drive_torque"]) == (30.0, "robot")
+    assert (turn.static_torque, turn.sources["static_torque"]) == (30.0, "guess")
+    assert (turn.drive_torque, turn.sources["drive_torque"]) == (30.0, "published")
     assert turn.deceleration == pytest.approx(7.5)
     assert (turn.coulomb, turn.viscous) == (0.7, 0.4)
-    assert turn.sources["coulomb"] == turn.sources["viscous"] == "robot"
+    assert turn.sources["coulomb"] == turn.sources["viscous"] == "published"
     assert "effort limit 30 N m" in turn.notes["static_torque"]
 
 
@@ -216,7 +218,7 @@ def test_shipped_files_fit_their_robots(name: str) -> None:
     assert brakes.robot == name and brakes.warnings == ()
     assert set(brakes.joints) == set(robot.actuated)
     used = brakes.assumptions(robot)
-    assert {row.source for row in used} == {"assumed"}
+    assert {row.source for row in used} == {"guess"}
     # Only what such a stop does not use may be left out.
     assert {row.parameter for row in used if not row.given} == {"short_circuit"}
     for joint, brake in brakes.joints.items():

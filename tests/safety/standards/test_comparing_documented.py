@@ -110,4 +110,4 @@ def test_the_commands_run(
         assert cli.run(given) == 0
     assert capsys.readouterr().err == ""
     brakes = pl.Brakes.from_yaml("ur5.brakes.yaml").joints["shoulder_pan_joint"]
-    assert brakes.sources["dynamic_torque"] == "measured"
+    assert brakes.sources["dynamic_torque"] == "fitted"

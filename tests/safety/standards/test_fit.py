@@ -131,7 +131,7 @@ def test_three_parameters_from_one_stop() -> None:
     assert made.comparison.rows[0].time_ratio == pytest.approx(1.0, rel=1e-4)
     assert made.comparison.rows[0].angle_ratio == pytest.approx(1.0, rel=1e-4)
     brake = made.brakes.joints["axis"]
-    assert {brake.sources[name] for name in TRUE} == {"assumed"}
+    assert {brake.sources[name] for name in TRUE} == {"guess"}
     assert "does not identify it" in brake.notes["delay"]
 
 
@@ -283,11 +283,11 @@ def test_the_brakes_file(tmp_path: Path) -> None:
     brake = pl.Brakes.from_yaml(made.brakes.to_yaml(tmp_path / "fitted.yaml")).joints["axis"]
     assert brake.dynamic_torque == pytest.approx(7.0)  # the other newton meter is dry friction
     assert brake.static_torque == pytest.approx(8.75)
-    assert brake.sources["dynamic_torque"] == "measured"
+    assert brake.sources["dynamic_torque"] == "fitted"
     assert brake.notes["dynamic_torque"] == "fitted to bench.csv"
-    assert brake.sources["static_torque"] == "assumed"
+    assert brake.sources["static_torque"] == "guess"
     assert brake.notes["static_torque"].startswith("1.25 times dynamic_torque")
-    assert brake.sources["coulomb"] == "assumed" and "coulomb" not in brake.notes
+    assert brake.sources["coulomb"] == "guess" and "coulomb" not in brake.notes
 
 
 def test_a_brake_that_is_not_in_the_middle_of_its_band() -> None:

@@ -66,7 +66,7 @@ def test_what_the_document_says(tmp_path: Path) -> None:
     assert data["ledger"]["dissipated_J"]["brake"]["axis"] == pytest.approx(9.0)
     assert data["events"][0] == {"t_s": 0.0, "what": "signal"}
     assert data["brakes"]["joints"]["axis"]["delay"] == {
-        "value": 0.1, "unit": "s", "source": "assumed", "given": True,
+        "value": 0.1, "unit": "s", "source": "guess", "given": True,
     }  # fmt: skip
     assert data["brakes"]["joints"]["axis"]["efficiency"]["given"] is False
     assert data["versions"]["pinocchio"] == pin.__version__

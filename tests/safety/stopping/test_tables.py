@@ -247,13 +247,13 @@ def assumed(result: pl.StopResult) -> list[str]:
 def test_assumptions_are_grouped() -> None:
     common = {"dynamic_torque": 50.0, "delay": 0.03, "peak_gear_torque": 9.0}
     by = brakes(CHAIN, j1={**common, "rise": 0.01}, j2={**common, "rise": 0.02})
-    source: dict[str, Source] = {"delay": "datasheet", "dynamic_torque": "measured"}
+    source: dict[str, Source] = {"delay": "published", "dynamic_torque": "measured"}
     joints = {n: replace(b, sources={**b.sources, **source}) for n, b in by.joints.items()}
     lines = assumed(stopped(two_links(), [0.2, 0.1], replace(by, joints=joints)))
-    assert "assumed, chain: sensor 20 ms, controller 30 ms, drive_off 10 ms" in lines
-    assert "assumed, all joints: side joint, peak_gear_torque 9 N m" in lines
-    assert "assumed, rise [ms]: 10 (j1), 20 (j2)" in lines
-    assert "from a data sheet, all joints: delay 30 ms" in lines
+    assert "guessed, chain: sensor 20 ms, controller 30 ms, drive_off 10 ms" in lines
+    assert "guessed, all joints: side joint, peak_gear_torque 9 N m" in lines
+    assert "guessed, rise [ms]: 10 (j1), 20 (j2)" in lines
+    assert "published, all joints: delay 30 ms" in lines
     assert "measured, all joints: dynamic_torque 50 N m" in lines
     (default,) = [line for line in lines if line.startswith("not given")]
     assert "efficiency 1" in default and "static_torque 50 N m" in default
@@ -273,17 +273,17 @@ def test_many_different_values_become_a_range() -> None:
     torques = [300.0, 900.0, 250.0, 400.0, 350.0, 310.0, 280.0]
     joints = {f"j{k + 1}": {"dynamic_torque": torque} for k, torque in enumerate(torques)}
     lines = assumed(stopped(robot, np.full(7, 0.1), brakes(**joints)))
-    assert "assumed, dynamic_torque [N m]: 250 to 900 (7 joints)" in lines
+    assert "guessed, dynamic_torque [N m]: 250 to 900 (7 joints)" in lines
     six = brakes(**{n: {"dynamic_torque": 10.0 + k} for k, n in enumerate("abcdef")})
     lines = assumed(stopped(carriages(*range(1, 7)), np.ones(6), six))
-    assert "assumed, dynamic_torque [N]: 10 (a), 11 (b), 12 (c), 13 (d), 14 (e), 15 (f)" in lines
+    assert "guessed, dynamic_torque [N]: 10 (a), 11 (b), 12 (c), 13 (d), 14 (e), 15 (f)" in lines
 
 
 def test_times_of_the_trigger_are_those_that_are_told() -> None:
     by = on_axis(replace(CHAIN, sources={"sensor": "measured"}), dynamic_torque=4.0)
     result = stopped(wheel(), 1.0, by, trigger=pl.safety.Trigger(sensor=0.2))
     lines = assumed(result)
-    assert any(line.startswith("assumed, chain:") and "sensor 200 ms" in line for line in lines)
+    assert any(line.startswith("guessed, chain:") and "sensor 200 ms" in line for line in lines)
     assert not any("sensor 20 ms" in line for line in lines)
 
 

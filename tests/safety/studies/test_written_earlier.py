@@ -24,7 +24,7 @@ def test_brakes() -> None:
     shoulder = pl.safety.JointBrake(
         gear_ratio=100.0, rotor_inertia=2e-5, dynamic_torque=1e-5, static_torque=1.2, delay=0.04,
         rise=0.02, tolerance=0.2, deceleration=5.0,
-        sources={"gear_ratio": "robot", "delay": "datasheet"},
+        sources={"gear_ratio": "published", "delay": "published"},
         notes={"delay": "sheet 12", "dynamic_torque": "a guess"},
     )  # fmt: skip
     elbow = pl.safety.JointBrake(
@@ -39,7 +39,7 @@ def test_brakes() -> None:
 
 
 def test_a_study_goes_on_with_its_results(tmp_path: Path) -> None:
-    """The manifest is what a study knows its results by: no digest in it has changed."""
+    """The manifest is what a study knows its results by: digests stay, but for words of sources."""
     plan = read_study(WRITTEN / "earlier.study.yaml")
     results, beside = (tmp_path / f"r.csv{end}" for end in ("", ".manifest.json"))
     shutil.copy(WRITTEN / "earlier.study.csv", results)
@@ -52,9 +52,9 @@ def test_a_study_goes_on_with_its_results(tmp_path: Path) -> None:
     setup = study(plan.robot, **{**arguments, "until": 1e-3}).setup
     now = json.loads(json.dumps(manifest_of(setup, pl.safety.Sobol(3, 1)))) | {"until": 10.0}
     known = {key: value for key, value in now.items() if key in ENVIRONMENT}
-    names = {"variables": now["variables"]}  # called otherwise since
+    names = {name: now[name] for name in ("variables", "brakes_sha256")}  # called otherwise since
     assert before | known | names == now
-    beside.write_text(json.dumps(before | known))
+    beside.write_text(json.dumps(before | known | {"brakes_sha256": now["brakes_sha256"]}))
     done = study(plan.robot, **{**plan.arguments, "results": results})
     assert done.complete and len(list(done.rows())) == 3
     assert np.isfinite(done.column("stopping_time_s")).all()

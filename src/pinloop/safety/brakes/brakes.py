@@ -94,7 +94,7 @@ class Brakes:
     def template(cls, robot: Mechanism) -> Brakes:
         """Guess brakes from what a robot's file says: a start for editing, no data.
 
-        Limits, losses and drives of the robot are marked "robot", everything else "assumed".
+        Limits, losses and drives of the robot are marked "published", everything else "guess".
 
         Raises:
             BadValue: the robot has no actuated joint with one degree of freedom.
@@ -212,10 +212,10 @@ class Brakes:
         """
         times = []
         for name, parameter in CHAIN_PARAMETERS.items():
-            source, given = self.chain.sources.get(name, "assumed"), name in self.chain.sources
+            source, given = self.chain.sources.get(name, "guess"), name in self.chain.sources
             time = getattr(self.chain if chain is None else chain, name)
             if time != getattr(self.chain, name):
-                source, given = "assumed", True
+                source, given = "guess", True
             times.append(Assumption("", name, time, parameter.unit, source, given))
         rows = [
             _assumption(name, brake, key, parameter, robot)
@@ -278,16 +278,16 @@ def _assumption(
 ) -> Assumption:
     """One parameter of one joint, with the value that stands for it where it is not given."""
     sliding = False
-    value, source = getattr(brake, key), brake.sources.get(key, "assumed")
+    value, source = getattr(brake, key), brake.sources.get(key, "guess")
     if key == "static_torque":
         value = brake.static
-    elif key == "rotor_inertia" and value is None:
-        source = "robot"
     if robot is not None:
         row = robot.coordinates(joint).v.start
         sliding = bool(robot.is_translation[row])
         if key == "rotor_inertia" and value is None:
             value = float(robot.model.armature[row]) / brake.gear_ratio**2
+            # No robot has rotors of nothing: a file without armature does not know them.
+            source = "published" if value > 0.0 else "guess"
     unit = parameter.unit_at(sliding=sliding, side=brake.side)
     # The place in the band is chosen, not found out: it cannot be missing.
     return Assumption(joint, key, value, unit, source, key == "band" or key in brake.sources)
@@ -315,10 +315,10 @@ def assumption_lines(rows: Iterable[Assumption], category: int) -> tuple[str, ..
     joints = list(dict.fromkeys(row.joint for row in shown if row.joint))
     lines = []
     for heading, chosen in (
-        ("assumed", [row for row in shown if row.source == "assumed" and row.given]),
-        ("not given, default taken", [r for r in shown if r.source == "assumed" and not r.given]),
-        ("from the robot's file", [row for row in shown if row.source == "robot"]),
-        ("from a data sheet", [row for row in shown if row.source == "datasheet"]),
+        ("guessed", [row for row in shown if row.source == "guess" and row.given]),
+        ("not given, default taken", [r for r in shown if r.source == "guess" and not r.given]),
+        ("published", [row for row in shown if row.source == "published"]),
+        ("fitted", [row for row in shown if row.source == "fitted"]),
         ("measured", [row for row in shown if row.source == "measured"]),
     ):
         lines += [f"{heading}, {line}" for line in _grouped(chosen, joints)]

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
 
 from ...boundary.files import read_bytes, write_text
-from ...boundary.marks import Name, Short, nonempty
+from ...boundary.marks import As, Name, Short, nonempty
 from ...boundary.schema import keys_of, read_data
 from ...boundary.yaml import line_of, read_yaml
 from ...errors import BadValue, LoadError
@@ -37,13 +37,32 @@ from .joint_brake import (
 FORMAT: Literal["pinloop-brakes-1"] = "pinloop-brakes-1"
 """Version tag of the brake file."""
 
+_FORMER_SOURCES: Mapping[str, Source] = {
+    "datasheet": "published",
+    "robot": "published",
+    "assumed": "guess",
+}
+"""What sources were called in earlier versions."""
+
+
+def _source(word: str) -> Source:
+    """A source by the word of a file; a ValueError if it is none."""
+    known: dict[str, Source] = {**{name: name for name in get_args(Source)}, **_FORMER_SOURCES}
+    if word not in known:
+        *words, last = map(repr, get_args(Source))
+        raise ValueError(f"expected {', '.join(words)} or {last}")
+    return known[word]
+
+
+_FileSource = Annotated[Source, As(str, _source, {"enum": list(get_args(Source))})]
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Given:
     """A value with its provenance."""
 
     value: Any
-    source: Annotated[Source | None, "where the value comes from"] = None
+    source: Annotated[_FileSource | None, "where the value comes from"] = None
     note: Annotated[str, "remark"] = ""
 
 
@@ -51,7 +70,7 @@ class _Given:
 class _Block:
     """Parameters with a common provenance."""
 
-    source: Annotated[Source | None, "where plain values of this table come from"] = None
+    source: Annotated[_FileSource | None, "where plain values of this table come from"] = None
 
 
 def _block(name: str, kind: type[Any], parameters: Mapping[str, Parameter]) -> Any:
@@ -102,7 +121,7 @@ class BrakeFile:
 
     format: Annotated[Literal["pinloop-brakes-1"], "version of this format"]
     robot: Annotated[str, "name of the robot"] = ""
-    source: Annotated[Source, "where plain values of this file come from"] = "assumed"
+    source: Annotated[_FileSource, "where plain values of this file come from"] = "guess"
     chain: Annotated[_Chain, "from the signal to the command"] = _Block()
     defaults: Annotated[_Joint, "parameters of every joint"] = _Block()
     joints: Annotated[
@@ -203,9 +222,9 @@ def _block_lines(
         if not given and isinstance(record, JointBrake) and record.kind not in parameter.kinds:
             continue
         entry = _scalar(value)
-        if note is not None or source not in (None, "assumed"):
+        if note is not None or source not in (None, "guess"):
             parts = [f"value: {entry}"]
-            parts += [] if source in (None, "assumed") else [f"source: {source}"]
+            parts += [] if source in (None, "guess") else [f"source: {source}"]
             parts += [] if note is None else [f"note: {_scalar(note, quoted=True)}"]
             entry = f"{{{', '.join(parts)}}}"
         hint = " or ".join(parameter.words) or _units(parameter)

@@ -21,8 +21,9 @@ from ...errors import BadValue, UnknownName
 
 Kind = Literal["friction", "tooth", "none"]
 Side = Literal["motor", "joint"]
-Source = Literal["measured", "datasheet", "robot", "assumed"]
-"""Where a number comes from; "robot": from the robot's file."""
+Source = Literal["measured", "published", "fitted", "guess"]
+"""Where a number comes from: the machine; whoever made it, or the robot's file; a fit to stops;
+nobody."""
 Value = float | str | None
 """A number, a word, or nothing."""
 Item = TypeVar("Item")
@@ -158,7 +159,7 @@ class JointBrake:
         tooth_offset: tooth brake: joint coordinate of one tooth.
         impact_time: duration over which the impulse of an engagement is spread for its peak torque.
         sources: provenance per parameter that is given; what differs from its default and is not
-            in it is assumed. ``band`` is a choice and has none.
+            in it is a guess. ``band`` is a choice and has none.
         notes: remarks per parameter.
     """
 
@@ -242,7 +243,7 @@ class Chain:
         sensor: time of the sensor or button.
         controller: time of the controller, until it commands brakes and power.
         drive_off: time from the command until the torque of the motors is gone.
-        sources: provenance per parameter that is given; the others are assumed.
+        sources: provenance per parameter that is given; the others are guesses.
         notes: remarks per parameter.
     """
 
@@ -332,6 +333,6 @@ def _freeze(record: JointBrake | Chain, parameters: Mapping[str, Parameter]) -> 
         object.__setattr__(record, key, FrozenTable(table))
     # What is there has been given by somebody, who did not say where it comes from.
     changed = [n for n, parameter in parameters.items() if getattr(record, n) != parameter.default]
-    sources = {**dict.fromkeys((*changed, *record.notes), "assumed"), **record.sources}
+    sources = {**dict.fromkeys((*changed, *record.notes), "guess"), **record.sources}
     sources.pop("band", None)
     object.__setattr__(record, "sources", FrozenTable(sources))

@@ -24,6 +24,7 @@ from ...model.workspace import create_data
 from ...tolerances import ARMATURE, NO_LOAD, RANK
 from .joint_brake import Chain, JointBrake, Source, Value
 
+_FILE = "from the robot file"
 _STOP_TIME = 0.4
 """Time of a controlled stop from full speed [s]."""
 _STATIC_TO_DYNAMIC = 1.15
@@ -175,41 +176,41 @@ def _guess_brake(robot: Mechanism, name: str, gravity: float, inertia: float) ->
     of, unit = "speed limit" if known else "assumed speed", "m/s" if sliding else "rad/s"
     note = f"{of} {speed:.4g} {unit} / {_STOP_TIME:g} s"
     rate, effort = speed / _STOP_TIME, float(model.upperEffortLimit[row])
-    guessed["deceleration"] = rate, "assumed", note
+    guessed["deceleration"] = rate, "guess", note
     guessed |= _torques(effort, gravity, inertia, rate, ratio, sliding)
-    guessed |= {"tolerance": (0.2, "assumed", ""), "delay": (0.03, "assumed", "")}
-    guessed["rise"] = 0.02, "assumed", ""
+    guessed |= {"tolerance": (0.2, "guess", ""), "delay": (0.03, "guess", "")}
+    guessed["rise"] = 0.02, "guess", ""
     for key, losses in (("coulomb", model.upperDryFrictionLimit), ("viscous", model.damping)):
-        origin: tuple[Source, str] = ("assumed", "the robot's file gives none")
-        guessed[key] = float(losses[row]), *(("robot", "") if losses[row] > 0 else origin)
+        origin: tuple[Source, str] = ("guess", "the robot's file gives none")
+        guessed[key] = float(losses[row]), *(("published", _FILE) if losses[row] > 0 else origin)
     values: dict[str, Any] = {key: _rounded(*entry[:2]) for key, entry in guessed.items()}
     sources = {key: source for key, (_, source, _) in guessed.items()}
     notes = {key: note for key, (*_, note) in guessed.items() if note}
     return JointBrake(**values, sources=sources, notes=notes)
 
 
-def _rounded(value: Value, source: Source = "assumed") -> Value:
-    """What is assumed with four digits: more would pretend to be known."""
-    return float(f"{value:.4g}") if isinstance(value, float) and source == "assumed" else value
+def _rounded(value: Value, source: Source = "guess") -> Value:
+    """What is guessed with four digits: more would pretend to be known."""
+    return float(f"{value:.4g}") if isinstance(value, float) and source == "guess" else value
 
 
 def _gear(drive: Drive | None, armature: float) -> tuple[float, Guessed]:
     """Gear ratio; gear and rotor."""
     if drive is None:
         return 1.0, {
-            "kind": ("friction", "assumed", ""),
-            "side": ("joint", "assumed", "no gear is known; torques are the joint's"),
-            "gear_ratio": (1.0, "assumed", "the robot's file names no transmission"),
+            "kind": ("friction", "guess", ""),
+            "side": ("joint", "guess", "no gear is known; torques are the joint's"),
+            "gear_ratio": (1.0, "guess", "the robot's file names no transmission"),
         }
     ratio, rotor = abs(drive.reduction), drive.rotor_inertia
     guessed: Guessed = {
-        "kind": ("friction", "assumed", ""),
-        "side": ("motor", "assumed", ""),
-        "gear_ratio": (ratio, "robot", ""),
+        "kind": ("friction", "guess", ""),
+        "side": ("motor", "guess", ""),
+        "gear_ratio": (ratio, "published", _FILE),
     }
     # A joint may also name its armature, which then is what Pinocchio uses.
     if rotor is not None and np.isclose(ratio**2 * rotor, armature, rtol=ARMATURE):
-        guessed["rotor_inertia"] = rotor, "robot", ""
+        guessed["rotor_inertia"] = rotor, "published", _FILE
     return ratio, guessed
 
 
@@ -223,7 +224,7 @@ def _torques(
     limit = f"effort limit {effort:g} {unit}{geared}"
     static, note, guessed = effort, f"{limit}; {worst}", Guessed()
     if 0 < effort < np.inf:
-        guessed["drive_torque"] = _rounded(effort / ratio), "robot", limit
+        guessed["drive_torque"] = _rounded(effort / ratio), "published", limit
     if not guessed:
         static = _GRAVITY_MARGIN * gravity + inertia * rate
         mass = f"{inertia:.4g} {'kg' if sliding else 'kg m^2'}"
@@ -237,7 +238,7 @@ def _torques(
             f"{_GRAVITY_MARGIN:g} x {worst}{geared}; the effort limit {effort:g} {unit} would not "
             "hold it"
         )
-    guessed["static_torque"] = static / ratio, "assumed", note
+    guessed["static_torque"] = static / ratio, "guess", note
     dynamic = f"static_torque / {_STATIC_TO_DYNAMIC:g}"
-    guessed["dynamic_torque"] = static / ratio / _STATIC_TO_DYNAMIC, "assumed", dynamic
+    guessed["dynamic_torque"] = static / ratio / _STATIC_TO_DYNAMIC, "guess", dynamic
     return guessed

@@ -267,17 +267,17 @@ class AxisFit:
         notes = {}
         for name in self.names:
             known = identified is None or identified[name]
-            sources[name] = "measured" if known else "assumed"
+            sources[name] = "fitted" if known else "guess"
             notes[name] = of if known else f"{of}, which does not identify it"
         torque = changes.get("dynamic_torque")
         if torque is not None and brake.static_torque is not None:
             ratio = brake.static_torque / brake.dynamic_torque if brake.dynamic_torque else 1.0
             changes["static_torque"] = ratio * torque
-            sources["static_torque"] = "assumed"
+            sources["static_torque"] = "guess"
             notes["static_torque"] = f"{ratio:.4g} times dynamic_torque, as before the fit"
         if brake.breakaway is not None and changes.get("coulomb", 0.0) > brake.breakaway:
             changes["breakaway"] = changes["coulomb"]
-            sources["breakaway"] = "assumed"
+            sources["breakaway"] = "guess"
             notes["breakaway"] = "as coulomb, which the fit has raised above it"
         fitted = replace(
             brake, **changes, sources={**brake.sources, **sources}, notes={**brake.notes, **notes}

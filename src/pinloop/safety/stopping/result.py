@@ -23,7 +23,7 @@ from ...simulation.trajectory import Trajectory
 from ...tables.report import Report, Section
 from ...tolerances import LIMIT_PASSED
 from ..brakes.brakes import Assumption, Brakes
-from ..brakes.joint_brake import Chain
+from ..brakes.joint_brake import Chain, Source
 from ..space.clearance import Approach, SelfCollisions, clearance, self_collisions
 from ..space.interval_tree import joint_limits
 from ..space.solids import Obstacle
@@ -301,7 +301,7 @@ class ParameterRecord(TypedDict):
 
     value: Annotated[float | str | None, "null: docs/brakes.md tells what nothing stands for"]
     unit: str
-    source: Literal["measured", "datasheet", "robot", "assumed"]
+    source: Source
     given: Annotated[bool, "false: the default, which nobody gave"]
     note: NotRequired[str]
 

@@ -324,9 +324,9 @@ _SOURCES = {
     source.name: source
     for source in (
         Source("measured", "M", "measured"),
-        Source("datasheet", "D", "from a data sheet"),
-        Source("robot", "R", "from the robot's file"),
-        Source("assumed", "A", "assumed"),
+        Source("published", "P", "published"),
+        Source("fitted", "F", "fitted to stops"),
+        Source("guess", "G", "guessed"),
         Source("default", "\N{EN DASH}", "not given: default taken"),
     )
 }
@@ -403,4 +403,4 @@ def _row(rows: Sequence[Assumption | None], parameters: Any) -> Row:
 
 
 def _source(row: Assumption) -> Source:
-    return _SOURCES[row.source if row.given or row.source != "assumed" else "default"]
+    return _SOURCES[row.source if row.given or row.source != "guess" else "default"]
