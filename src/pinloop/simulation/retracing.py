@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -34,7 +34,7 @@ from ..integrate import (
     get_tableau,
     guard_slopes,
 )
-from ..linalg.dense import slope
+from ..linalg.dense import slope, slopes
 from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
 from ..tolerances import LEAST_SQUARES, RETRACED, SHALLOW, SLOPE_TIME
@@ -83,6 +83,29 @@ class _Piece:
     projector: Projector | None
     parameters: tuple[Parameter, ...]
     since: float
+
+
+@dataclass(frozen=True)
+class _Nothing(Parameter):
+    """A parameter on which nothing depends in a mode.
+
+    Args:
+        of: the parameter.
+    """
+
+    of: Parameter
+
+    def labels(self, robot: Mechanism) -> tuple[str, ...]:
+        """Its own."""
+        return self.of.labels(robot)
+
+    def loads(self, equations: EquationsOfMotion, t: float, q: Array, v: Array, a: Array) -> Array:
+        """None."""
+        return np.zeros((len(v), len(self.labels(equations.robot))))
+
+    def energy_slopes(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Array:
+        """None."""
+        return np.zeros(len(self.labels(equations.robot)))
 
 
 @dataclass(frozen=True)
@@ -237,15 +260,20 @@ class RetracedRun:
                 raise UnknownName("event at a given time", name, sorted(timed))
 
     def _in_mode(self, mode: Mode) -> tuple[Parameter, ...]:
-        """The parameters as the equations of a mode have them, where dry friction is a torque."""
-        return tuple(
-            _SlidingFriction(x.joint, mode)
-            if isinstance(x, ForceParameter)
-            and isinstance(x.force, JointFriction)
-            and x.force.speed is None
-            else x
-            for x in self.inputs.parameters
-        )
+        """The parameters as the equations of a mode have them.
+
+        Dry friction is a torque there, and frames of loops that are open are nowhere.
+        """
+        frames = {f"{loop}/{end}" for loop in mode.opened for end in "AB"}
+
+        def own(x: Parameter) -> Parameter:
+            if frames.intersection(x.places):
+                return _Nothing(x)
+            if isinstance(x, ForceParameter) and isinstance(x.force, JointFriction):
+                return x if x.force.speed is not None else _SlidingFriction(x.joint, mode)
+            return x
+
+        return tuple(map(own, self.inputs.parameters))
 
     def _limit_slopes(self, piece: _Piece, axis: str) -> Array:
         """Derivatives of the dry friction of an axis by all parameters."""
@@ -406,7 +434,8 @@ class RetracedRun:
         """Derivatives of a guard."""
         bound = getattr(guard.value, "bound_row", None)
         if bound is None:
-            return guard_slopes(self._group, guard.at, state, self.count)
+            found = guard_slopes(self._group, guard.at, state, self.count)
+            return found._replace(by_parameters=self._guard_by_places(guard, state))
         (t, q, v), (equations, number, sign, axis) = state, bound(*state)
         known = derivatives_at(equations, t, q, v, None, piece.parameters)
         by_state = np.append(known.reactions_dq[number], known.reactions_dv[number])
@@ -423,6 +452,19 @@ class RetracedRun:
         by_time = float(sign * slope(reaction, SLOPE_TIME))
         by_parameters = self.padded((sign * by_p - self._limit_slopes(piece, axis))[None])[0]
         return GuardSlopes(by_time, sign * by_state, by_parameters)
+
+    def _guard_by_places(self, guard: Guard[BoundEvent], state: State) -> Array:
+        """Derivatives by parameters of a guard that knows where frames of the robot are."""
+        parts, robot = [np.zeros(0)], self.run.robot
+        of_robot = getattr(guard.value, "of_robot", None)
+
+        def value(numbers: Array, x: Parameter) -> Array:
+            return np.array(of_robot and of_robot(x.of_robot(robot, numbers))(*state))
+
+        for x in self.inputs.parameters:
+            count, moves = len(x.labels(robot)), of_robot is not None and x.places
+            parts.append(slopes(partial(value, x=x), count) if moves else np.zeros(count))
+        return np.asarray(self.padded(np.concatenate(parts)[None])[0])
 
     def _change(self, k: int) -> Carry:
         """The map of a change of the mode or the velocity, between two states of one instant."""
@@ -464,7 +506,10 @@ class RetracedRun:
         return jump.v_plus + e * (jump.v_plus - v), Carry.at_instant(by_time, by_state, by_p)
 
     def _met(self, mode: Mode, t: float, q0: Array, q: Array) -> Carry:
-        """The map of closing loops whose frames have met, which moves positions a little."""
+        """The map of closing loops whose frames have met, which moves positions a little.
+
+        Of curved joints what the square of that distance makes is left out.
+        """
         equations, n = self.run.system.equations(mode), len(self._unit)
         projector = Projector(equations, Projection(), self._group.in_mode(mode))
         piece = _Piece(mode, equations, self._group, projector, self._in_mode(mode), t)

@@ -282,16 +282,32 @@ def _checked(event: Event) -> Callable[[float, Array, Array], float]:
     return value
 
 
+class _Approach:
+    """How fast the frames of a loop come nearer: how its residual and its rate agree."""
+
+    def __init__(self, robot: Mechanism, loop: str) -> None:
+        self._rows, self._loop = Constraints(robot, full=True), loop
+        self._part = self._rows.rows_of[loop]
+
+    def gap(self, q: Array) -> Array:
+        """The residual of the loop."""
+        return self._rows.residual(q)[self._part]
+
+    def __call__(self, t: float, q: Array, v: Array) -> float:
+        """Negative while they come nearer."""
+        return float(self.gap(q) @ (self._rows.jacobian(q)[self._part] @ v))
+
+    def of_robot(self, robot: Mechanism) -> _Approach:
+        """The same of a robot whose frames are elsewhere."""
+        return _Approach(robot, self._loop)
+
+
 def _meeting(system: ModalSystem, action: CloseLoop, bound: BoundEvent) -> Guard[BoundEvent]:
     """Close a loop where its frames are nearest: the residual stops shrinking there."""
-    rows = Constraints(system.robot, full=True)
-    part = rows.rows_of[action.loop]
-
-    def approach(t: float, q: Array, v: Array) -> float:
-        return float(rows.residual(q)[part] @ (rows.jacobian(q)[part] @ v))
+    approach = _Approach(system.robot, action.loop)
 
     def near(t: float, q: Array, v: Array) -> bool:
-        return float(np.linalg.norm(rows.residual(q)[part])) <= action.tolerance
+        return float(np.linalg.norm(approach.gap(q))) <= action.tolerance
 
     bound = replace(bound, active=lambda mode: action.loop in mode.opened)
     return Guard(bound, approach, 1, accept=near)
