@@ -255,6 +255,14 @@ def test_large_branches_are_cut_off_first() -> None:
     assert partition([-1, 0, 0, 0, 3, 4], [1] * 6, 5) == [[0, 1, 2], [3, 4, 5]]
 
 
+def test_bodies_that_cannot_move_are_one_with_those_they_hang_on() -> None:
+    """Also where they carry what is cut off; those held by the ground are a block of their own."""
+    assert partition([-1, 0, 1, 2], [1, 0, 1, 1], 1) == [[0, 1], [2], [3]]
+    assert partition([-1, 0, 0, 1, 2], [1, 0, 0, 1, 1], 1) == [[0, 1, 2], [3], [4]]
+    assert partition([-1, 0, -1], [0, 1, 0], 1) == [[0, 1, 2]]
+    assert partition([-1, 0], [0, 0], 1) == [[0, 1]]
+
+
 def test_sequences_are_left_alone() -> None:
     handles: Sequence[Sequence[int]] = ((0,), (0, 1), (1,))
     assembly_tree(handles, ((0, 1), (1, 2)), (1, 1))

@@ -96,6 +96,8 @@ def damped_least_squares(A: Any, b: Array, damping: float | Array) -> Array:
 
 def cholesky(M: Array) -> tuple[Array, bool]:
     """``R`` with ``R'R = M`` in its upper triangle, from that of ``M``, and whether it exists."""
+    if M.size == 0:
+        return M, True
     factor, failed = lapack().dpotrf(M, lower=0)
     return factor, failed == 0
 

@@ -371,7 +371,7 @@ def partition(parents: Sequence[int], dofs: Sequence[int], limit: int) -> list[l
 
     Args:
         parents: parent of each body, -1 for the ground; parents come before children.
-        dofs: coordinates of each body's joint.
+        dofs: coordinates of each body's joint; bodies without any are one with those they hang on.
         limit: coordinates of a block; a single joint may have more.
     """
     n, total = len(parents), sum(dofs)
@@ -380,7 +380,7 @@ def partition(parents: Sequence[int], dofs: Sequence[int], limit: int) -> list[l
     first, size = _branches(parents, dofs, limit)
     blocks: list[list[int]] = []
     block_of: list[int] = []
-    grounded, room = -1, 0
+    grounded, room = -1, -1
     for k in range(n):
         if not first[k]:
             block_of.append(block_of[parents[k]])
@@ -404,6 +404,10 @@ def _branches(
     branches: list[list[int]] = [[] for _ in range(n)]
     first = [True] * n
     for k in reversed(range(n)):
+        if dofs[k] == 0 and parents[k] >= 0:
+            branches[parents[k]] += branches[k]
+            first[k] = False
+            continue
         branches[k].sort(key=lambda child: size[child])
         size[k] += sum(size[child] for child in branches[k])
         while size[k] > limit and branches[k]:

@@ -4,7 +4,8 @@ The first body of a block is its frame: everything in it is at and in that. A bl
 another one is free, with the twist of its first body as its first six coordinates; a block on the
 ground stays there. The first two sweeps (paper 3) go from the ground outwards, block after block.
 The memory of a `pin.Data` grows with the cube of the coordinates: that of a block is small, and
-blocks of the same structure share one.
+blocks of the same structure share one. Locked coordinates are none of a block's: what moves is
+taken out of the matrices and vectors that Pinocchio makes of all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 import pinocchio as pin
 
-from ...boundary.marks import Array, Indices
+from ...boundary.marks import Array, Indices, Mask
 from ...errors import SingularMass
 from ...linalg.dense import backward, cholesky, forward, solve
 from ...linalg.saddle import from_upper
@@ -45,12 +46,13 @@ class Block:
         model: of the robot.
         bodies: their indices, parents first.
         free: the first of them hangs on a body of another block; else all hang on the ground.
+        still: which coordinates of the robot are locked, shape (nv,).
         shared: work space by the structure of blocks.
 
     Attributes:
         bodies: indices of the bodies.
         free: whether the block is free.
-        size: number of coordinates.
+        size: number of coordinates that move.
         own: places of coordinates that are the robot's, shape (k,).
         own_v: places of these among the robot's, shape (k,).
         supports: per body 1 for coordinates that move it, 0 for the others, shape (size,).
@@ -60,7 +62,12 @@ class Block:
     """
 
     def __init__(
-        self, model: pin.Model, bodies: Sequence[int], free: bool, shared: dict[object, Shared]
+        self,
+        model: pin.Model,
+        bodies: Sequence[int],
+        free: bool,
+        still: Mask,
+        shared: dict[object, Shared],
     ) -> None:
         self.bodies, self.free = list(bodies), free
         self._model = pin.Model()
@@ -69,9 +76,7 @@ class Block:
             self._add(model, k, free and k == bodies[0])
         if not free:
             self._model.gravity = model.gravity
-        self.size = int(self._model.nv)
-        self._find_coordinates(model)
-        self._model.armature[self._own] = np.array(model.armature)[self.own_v]
+        self._find_coordinates(model, still)
         self.supports = {k: self._support(joint) for k, joint in self._ids.items()}
         structure = self._structure()
         if structure not in shared:
@@ -85,17 +90,29 @@ class Block:
         self.U = np.zeros((self.size, 0))
         self.loans: list[Array] = []
 
-    def _find_coordinates(self, model: pin.Model) -> None:
+    def _find_coordinates(self, model: pin.Model, still: Mask) -> None:
         """Places of coordinates, and which joints and bodies need care."""
         joints = [model.joints[k + 1] for k in (self.bodies[1:] if self.free else self.bodies)]
-        self.own_v = _ranges([(joint.idx_v, joint.nv) for joint in joints])
+        columns = _ranges([(joint.idx_v, joint.nv) for joint in joints])
         self._own_q = _ranges([(joint.idx_q, joint.nq) for joint in joints])
-        first = 6 if self.free else 0
-        self.own = np.arange(first, self.size)
-        self._own, self._own_in_q = slice(first, None), slice(7 if self.free else 0, None)
-        self._q, self._v = pin.neutral(self._model), np.zeros(self.size)
+        first, n = 6 if self.free else 0, int(self._model.nv)
+        self._model.armature[first:] = np.array(model.armature)[columns]
+        moves = np.append(np.ones(first, dtype=bool), ~still[columns])
+        places = np.flatnonzero(moves)
+        self.size = len(places)
+        self._moves: slice | Indices = slice(None) if self.size == n else places
+        self._free_free = places[:, None] + n * places  # of matrices in column-major order
+        self.own, self.own_v = np.arange(first, self.size), columns[moves[first:]]
+        self._own: slice | Indices = slice(first, None) if self.size == n else places[first:]
+        self._own_in_q = slice(7 if self.free else 0, None)
+        self._q, self._v = pin.neutral(self._model), np.zeros(n)
         own = [(number, self._model.joints[number]) for number in self._ids.values()]
-        self._unsteady = [(number, joint.idx_v) for number, joint in own if is_unsteady(joint)]
+        # What changes their motion map is put down to the first of their axes that moves.
+        self._unsteady = [
+            (number, int(moves[: at.start].sum()))
+            for number, joint in own
+            if is_unsteady(joint) and moves[at := slice(joint.idx_v, joint.idx_v + joint.nv)].any()
+        ]
         inertias = [np.linalg.eigvalsh(model.inertias[k + 1].matrix()) for k in self.bodies]
         solid = all(values[0] > THIN_MASS**2 * values[-1] for values in inertias)
         # Axes of a joint that fall together take inertia from coordinates too.
@@ -124,12 +141,12 @@ class Block:
         return tuple(kinds)
 
     def _support(self, joint: int) -> Array:
-        mask = np.zeros(self.size)
+        mask = np.zeros(self._model.nv)
         while joint:
             at = self._model.joints[joint]
             mask[at.idx_v : at.idx_v + at.nv] = 1.0
             joint = int(self._model.parents[joint])
-        return mask
+        return mask[self._moves]
 
     # -- motion -------------------------------------------------------------------------------
 
@@ -145,8 +162,11 @@ class Block:
         if base is not None:
             self._v[:6] = base
         self._compute()
-        self._J[:] = self._shown[0]
-        self._own_bias = self._shown[1] * self._v
+        J, rates = self._shown
+        if self.size == len(self._v):
+            self._J[:], self._own_bias = J, rates * self._v
+        else:
+            self._J, self._own_bias = (x.T.take(self._moves, 0).T for x in (J, rates * self._v))
         for joint, place in self._unsteady:
             # Pinocchio takes motion maps for constant in the joint frame here.
             change = self._data.oMi[joint].act(self._data.joints[joint].c)
@@ -159,7 +179,7 @@ class Block:
     @property
     def velocity(self) -> Array:
         """Velocity of the coordinates, shape (size,)."""
-        return self._v
+        return self._v[self._moves]
 
     def placement(self, body: int) -> pin.SE3:
         """Placement of a body."""
@@ -175,7 +195,7 @@ class Block:
 
     def twists(self, supports: Array) -> Array:
         """Twists of bodies, given by what moves them, shape (k, 6)."""
-        return np.asarray(supports @ (self._J * self._v).T)
+        return np.asarray(supports @ (self._J * self.velocity).T)
 
     def twist(self, support: Array, alpha: Array) -> Array:
         """Twist, or part of the acceleration, that coordinates give to a body, shape (6,)."""
@@ -206,7 +226,8 @@ class Block:
         """
         self.U = (self._J.T @ wrenches.T) * signs
         self._shared.owner = None
-        self._factorize(pin.crba(self._model, self._data, self._q))
+        M = pin.crba(self._model, self._data, self._q)
+        self._factorize(M if self.size == len(M) else M.T.take(self._free_free))
         root[:] = forward(self._factor, self.U)
 
     def _factorize(self, M: Array) -> None:
@@ -244,7 +265,8 @@ class Block:
         """
         if self.free:
             self._model.gravity.linear = gravity
-        return -np.asarray(pin.nonLinearEffects(self._model, self._data, self._q, self._v))
+        forces = -np.asarray(pin.nonLinearEffects(self._model, self._data, self._q, self._v))
+        return forces[self._moves]
 
     def respond(self, forces: Array) -> Array:
         """Acceleration of the coordinates due to forces on them, shape (size,)."""
@@ -262,12 +284,14 @@ class Block:
             wrenches: on bodies from outside the block, at and in the block's frame.
         """
         data, self._shared.owner = self._data, None
-        pin.forwardKinematics(self._model, data, self._q, self._v, alpha)
+        a = np.zeros(len(self._v))
+        a[self._moves] = alpha
+        pin.forwardKinematics(self._model, data, self._q, self._v, a)
         motion = np.array([data.a[self._ids[k]].vector for k in self.bodies])
         outside = pin.StdVec_Force([pin.Force.Zero() for _ in range(self._model.njoints)])
         for body, wrench in wrenches.items():
             outside[self._ids[body]] = data.oMi[self._ids[body]].actInv(pin.Force(wrench))
-        pin.rnea(self._model, data, self._q, self._v, alpha, outside)
+        pin.rnea(self._model, data, self._q, self._v, a, outside)
         return motion, np.array([data.f[self._ids[k]].vector for k in self.bodies])
 
 
@@ -292,12 +316,14 @@ class Blocks:
     Args:
         model: the tree.
         limit: coordinates of a block.
+        locked: coordinates that stand still.
 
     Attributes:
         blocks: the blocks, those that others hang on first.
         block_of: block of each body, and last that of the ground, -1; shape (n + 1,).
         at: place of each block's coordinates among those of all blocks.
         size: number of coordinates of all blocks.
+        still: which coordinates of the robot are locked, shape (nv,).
         own: places among these of the robot's coordinates `own_v`; those of cuts have none.
         cuts: bodies whose joint is between two blocks.
         across: placement of these bodies in the block that they hang on, as matrices that take
@@ -306,13 +332,18 @@ class Blocks:
             shape (cuts, 6).
     """
 
-    def __init__(self, model: pin.Model, limit: int) -> None:
+    def __init__(self, model: pin.Model, limit: int, locked: Indices) -> None:
         self._model = model
         n = int(model.njoints) - 1
         parents = [int(model.parents[k + 1]) - 1 for k in range(n)]
-        parts = partition(parents, [model.joints[k + 1].nv for k in range(n)], limit)
+        self.still = np.isin(np.arange(model.nv), locked)
+        joints = [model.joints[k + 1] for k in range(n)]
+        dofs = [int((~self.still[x.idx_v : x.idx_v + x.nv]).sum()) for x in joints]
+        parts = partition(parents, dofs, limit)
         shared: dict[object, Shared] = {}
-        self.blocks = [Block(model, part, parents[part[0]] >= 0, shared) for part in parts]
+        self.blocks = [
+            Block(model, part, parents[part[0]] >= 0, self.still, shared) for part in parts
+        ]
         self.block_of = np.full(n + 1, -1, dtype=np.intp)
         for number, part in enumerate(parts):
             self.block_of[part] = number

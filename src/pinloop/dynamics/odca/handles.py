@@ -2,7 +2,7 @@
 
 The complement ``D`` of a joint's motion map ``H`` spans what it can transmit. Between blocks, a
 column of ``H`` whose coordinate carries a rotor moves over to ``D`` (paper 3, eq. 9), with the
-compliance of the rotor: none, where a lock makes it immovable. The complement of a loop joint is
+compliance of the rotor, and without any where it is locked. The complement of a loop joint is
 its selector, so that measure numbers are the multipliers of the rows, after regularization if the
 robot had one; what concerns rows has one entry for each row of each loop, loop after loop.
 
@@ -36,7 +36,6 @@ class CutJoints:
         armature: reflected rotor inertia per coordinate of the robot, shape (nv,).
 
     Attributes:
-        count: number of their coordinates.
         width: columns of ``D``, padding included.
         D: complement, padded with zeros, and its moved columns, shape (cuts, 6, width).
         scale: unit of each column of ``D``, shape (cuts, width).
@@ -53,9 +52,9 @@ class CutJoints:
             for k, (first, dof) in enumerate(zip(self._first, self._dofs, strict=True))
             for number in range(dof)
         ]
-        rotors = any(armature[c] > 0 for _, _, c in coordinates)
-        self.count = len(coordinates)
-        self.width = 6 if rotors else max(1, 6 - min(self._dofs, default=5))
+        moved = any(armature[c] > 0 or blocks.still[c] for _, _, c in coordinates)
+        coordinates = [at for at in coordinates if not blocks.still[at[2]]]
+        self.width = 6 if moved else max(1, 6 - min(self._dofs, default=5))
         self._at = tuple(np.array(coordinates, dtype=np.intp).reshape(-1, 3).T)
         self._unsteady = [k for k, joint in enumerate(blocks.joints) if is_unsteady(joint)]
         self.scale = np.ones((n, self.width))
@@ -113,10 +112,10 @@ class CutJoints:
         compliance[: 6 - dof] = 0.0
         for number in range(dof):
             c, place = self._first[k] + number, 6 - dof + number
-            rotor = float(self._armature[c])
-            if rotor > 0:
+            rotor, still = float(self._armature[c]), self._blocks.still[c]
+            if rotor > 0 or still:
                 D[:, place] = self._duals[k, :, number]
-                compliance[place] = self.scale[k, place] ** 2 / rotor
+                compliance[place] = 0.0 if still else self.scale[k, place] ** 2 / rotor
         D *= self.scale[k]
 
 
@@ -276,7 +275,7 @@ class Handles:
 
     def __init__(self, blocks: Blocks, cuts: CutJoints, loops: LoopJoints) -> None:
         self.blocks, self._cuts, self._loops = blocks, cuts, loops
-        self._nv = len(blocks.own_v) + cuts.count
+        self._nv = len(blocks.still)
         widths = [cuts.width] * len(cuts.D) + loops.rows
         self._starts = np.cumsum([0, *widths])
         self.of_cuts = len(cuts.D) * cuts.width
@@ -375,7 +374,7 @@ class Handles:
             alpha: shape (size,).
             apart: what does not come from coordinates of joints between blocks, (cuts, 6).
         """
-        rates = np.empty(self._nv)
+        rates = np.zeros(self._nv)  # of locked ones
         rates[self.blocks.own_v] = alpha[self.blocks.own]
         if self.blocks.cuts:
             self._cuts.rates(self.blocks.between(alpha) - apart, rates)

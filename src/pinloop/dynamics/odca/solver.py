@@ -4,7 +4,7 @@ Accelerations, velocities and positions put back on the constraints ask for the 
 wrenches on bodies, torques, what each joint's two sides must differ by, and values of further rows
 in coordinates (couplings, rolling, momenta), which are bordered (their responses are found by
 further sweeps, and a small dense system for their multipliers is left). A coordinate is in a block
-or in a joint between blocks; loop rows are joints, locks rotors that cannot be moved.
+or in a joint between blocks, or locked and in neither; loop rows are joints.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from ...model.mechanism import Mechanism
 from ...spatial.lie import adjoint, apply
 from ...tolerances import ASSEMBLED, RESPONSE_RANK, THIN_BODY, WITHOUT_MASS
 from ..formulations import BoundStateFormulation, FurtherRows, StateFormulation
-from ..pinocchio_solver import standing
 from .blocks import Blocks
 from .handles import CutJoints, Handles, LoopJoints
 
@@ -167,12 +166,11 @@ class _ArticulatedSolver(BoundStateFormulation):
 
     def __init__(self, rows: RowSet, block: int, home: Array | None = None) -> None:
         robot = rows.robot
-        model = standing(robot.model, rows.locked)
         self._robot, self._rows, self._home = robot, rows.unlocked, home
         self._locked = rows.locked
         self.loop_rows = [rows.loops.rows_of[loop.name] for loop in robot.loops]
-        self.blocks = Blocks(model, block)
-        self.cuts = CutJoints(self.blocks, np.array(model.armature))
+        self.blocks = Blocks(robot.model, block, rows.locked)
+        self.cuts = CutJoints(self.blocks, np.array(robot.model.armature))
         self.loops = LoopJoints(robot, self.blocks)
         _set_units(robot, self.blocks, self.cuts, self.loops)
         self.handles = Handles(self.blocks, self.cuts, self.loops)
@@ -195,7 +193,6 @@ class _ArticulatedSolver(BoundStateFormulation):
         for part, first in zip(self.loop_rows, self.loops.first, strict=False):
             lam[part] = reactions[first : first + part.stop - part.start]
         lam[further.index] = answer.multipliers
-        answer.a[self._locked] = 0.0
         return answer.a, lam
 
     def bodies_and_joints(
@@ -291,9 +288,7 @@ class _ArticulatedSolver(BoundStateFormulation):
         return Problem(self.handles, further.J)
 
     def _shift(self, problem: Problem, load: Load) -> Array:
-        shift = problem.solve(load).a
-        shift[self._locked] = 0.0
-        return shift
+        return problem.solve(load).a
 
 
 def _set_units(robot: Mechanism, blocks: Blocks, cuts: CutJoints, loops: LoopJoints) -> None:
@@ -350,9 +345,9 @@ class ODCA(StateFormulation):
     work grows linearly with the number of bodies of chains, trees, and loops coupled along a chain.
     No mass matrix and no Jacobian of more than a block of bodies is formed.
 
-    Locks take a column out of their joint's motion map. Couplings, prescribed motions and other
-    rows beyond loops are bordered, which costs one more pass over the robot for each: many of them
-    on a large robot are for `Augmented`.
+    Locked coordinates are left out: bodies that locks hold together are as one. Couplings,
+    prescribed motions and other rows beyond loops are bordered, which costs one more pass over the
+    robot for each: many of them on a large robot are for `Augmented`.
 
     Args:
         block: neighbouring bodies enter as one piece, in joint coordinates, as long as their joints
