@@ -50,6 +50,8 @@ smallest entry of ``J M^-1 J'``."""
 _GOOD, _BAD = 1e-3, PIVOT_KEPT
 """A pivot over its row's entry in ``J M^-1 J'`` is the part of the row that the rows before do not
 contain: least ones for rows to be chosen, and to be held on to."""
+_POOR = 0.03
+"""The same below which the solution is refined."""
 _WORSE = 0.3
 """Part of what it was below which a pivot makes a choice of rows stale: where loops are open, in
 the stages of a step, the rows that are let go stray by its inverse root."""
@@ -240,6 +242,13 @@ class ConstraintDynamics:
         if not (pivots > held.bad).all():
             return a, _BAD_ROWS
         a = np.array(a)
+        if (pivots < _POOR / _BAD * held.bad).any():
+            # What rounding has left, as in the kernel.
+            J = pin.getConstraintsJacobian(model, data, models, states)[held.places]
+            right, rates = prepared.right, data.primal_rhs_contact[held.places]
+            right[:] = 0.0
+            right[held.places] = rates - J @ a
+            a += system.solve(right)[size:]
         if self._locked is not None:
             a[self._locked] = 0.0  # the limit of its rotor
         return a, _STALE_ROWS if (pivots < held.stale).any() else 0
@@ -450,13 +459,16 @@ def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
         return np.arange(rank)
     sizes = np.diagonal(gram).copy()
     sizes[sizes < ENTRY_NOISE * sizes.max()] = np.inf
-    chosen: list[int] = []
+    # A row that is small in all may soon vanish, and errors off the manifold are large by it. But
+    # all rows of a small part of a robot may be.
+    chosen, roots = list[int](), np.sqrt(sizes)
     for _ in range(rank):
-        left = np.diagonal(gram) / sizes
-        left[chosen] = 0.0
+        left = np.diagonal(gram)
+        score = np.where(left < _GOOD * sizes, 0.0, left / roots)
+        score[chosen] = 0.0
         # Of equal ones the first, whatever rounding says.
-        best = int(np.argmax(left >= (1 - PIVOT_TIE) * left.max()))
-        if left[best] < _GOOD:
+        best = int(np.argmax(score >= (1 - PIVOT_TIE) * score.max()))
+        if not score[best] > 0.0:
             return None
         chosen.append(best)
         gram = gram - np.outer(gram[:, best], gram[best]) / gram[best, best]
