@@ -250,6 +250,8 @@ PEAK = 1e-6
 """1: part of a peak that the last coefficients of its polynomial may be"""
 WORK = 2e-8
 """1: part of all energy turned over that the last coefficients of a power may be in a piece"""
+TRAVEL = 1e-8
+"""1: part of a path that the last coefficients of the speed may be in a piece"""
 PATH_DURATION = 1e-7
 """1: to what part of itself the duration of a stop on its path is found"""
 

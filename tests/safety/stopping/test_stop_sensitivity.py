@@ -186,7 +186,7 @@ def test_gears_with_losses_and_friction_that_falls() -> None:
 )
 def test_controlled_stops(category: Any) -> None:
     names = ["speed:joint_1", "deceleration:joint_2", "sensor", "delay:joint_2"]
-    agrees(of_arm(category=category), names, ["angle:joint_1"], 3e-5)
+    agrees(of_arm(category=category), names, ["angle:joint_1"], 1e-6)
 
 
 @pytest.mark.parametrize("category", [0, 1])

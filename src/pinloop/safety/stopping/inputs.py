@@ -239,7 +239,10 @@ class InputChanges:
         self.efficiency, self.lossy = self._of_train("efficiency"), self._of_train("lossy")
         self._armature = self._of_train("reflected") - self.lossy
         self.ramp_end = self._sum(lambda x: ramp_ends(x.plan.reference))
-        self._load = payload_of(history.train.robot, history.robot)
+        self._payload = [k for k, of in enumerate(inputs) if of.quantity == "payload"]
+        load, robot = payload_of(history.train.robot, history.robot), history.train.robot
+        com = (0.0, 0.0, 0.0) if load is None else tuple(np.asarray(load.com).tolist())
+        self._mass = PointMass(str(tool_of(robot) if load is None else load.frame), com)
 
     def _of_train(self, name: str) -> Array:
         return self._sum(lambda x: np.asarray(getattr(x.train, name)))
@@ -416,13 +419,8 @@ class InputChanges:
     def loads(self, equations: StopEquations, t: float, q: Array, v: Array, a: Array) -> Array:
         """Changes of ``M a + nle`` by payload and rotors at fixed accelerations, shape (nv, k)."""
         loads = (self._armature * a).T.copy()
-        at = [k for k, of in enumerate(self.inputs) if of.quantity == "payload"]
-        if at:
-            load = self._load
-            frame = tool_of(self._history.train.robot) if load is None else load.frame
-            com = (0.0, 0.0, 0.0) if load is None else tuple(np.asarray(load.com).tolist())
-            mass = PointMass(str(frame), com)
-            loads[:, at] = mass.loads(equations.equations, t, q, v, a)
+        if self._payload:
+            loads[:, self._payload] = self._mass.loads(equations.equations, t, q, v, a)
         return np.asarray(loads)
 
 

@@ -24,6 +24,7 @@ from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...regularization.regularize import regularize
 from ...tables.number_format import units_of
+from ...tolerances import TRAVEL
 from ...units import column_name
 from ...version import __version__
 from ..brakes.brakes import Brakes
@@ -174,6 +175,8 @@ class Setup:
 
 _OF_MACHINE = ("payload", "delay", "band")
 """Kinds of variables that make another machine."""
+_HALVINGS = 24
+"""How often a piece of a path is halved, at most."""
 CLEARANCE = "clearance_m"
 """Column of how near the robot comes to obstacles."""
 TOOL_PLACE = ("tool_x_m", "tool_y_m", "tool_z_m")
@@ -238,7 +241,8 @@ def _numbers(stop: StopResult) -> Row:
 def tool_travel(stop: StopResult, frame: str) -> tuple[float, float]:
     """Length of the path of a frame's origin [m], and its largest speed [m/s].
 
-    The speed is followed over the dense output, on the pieces of `MovingSteps`.
+    The speed is followed over the dense output, on the pieces of `MovingSteps`, which are halved
+    where it turns sharply: where the tool nearly comes to rest.
     """
     model, index = stop.robot.model, stop.robot.frame_id(frame)
     data, moving = create_data(model), stop.history.moving
@@ -247,14 +251,21 @@ def tool_travel(stop: StopResult, frame: str) -> tuple[float, float]:
         pin.forwardKinematics(model, data, q, v)
         return math.hypot(*pin.getFrameVelocity(model, data, index, pin.LOCAL).linear)
 
-    rows, _, width = pieces = moving.pieces
-    states = zip(*moving.inside(rows, pieces.parts(FINE.points)), strict=True)
-    inside = np.array([[speed(q, v) for q, v in zip(*step, strict=True)] for step in states])
-    stored = [speed(*state) for state in zip(stop.run.q, stop.run.v, strict=True) if state[1].any()]
-    if not len(rows):
-        return 0.0, max([0.0, *stored])
-    travel = float((moving.h[rows] * width) @ (inside @ FINE.weights))
-    return travel, max([*stored, float(FINE.largest(inside[..., None]).max())])
+    peak = max([0.0, *(speed(*state) for state in zip(stop.run.q, stop.run.v, strict=True))])
+    pieces, travel, whole = moving.pieces, 0.0, 0.0
+    for halving in range(_HALVINGS + 1):
+        states = zip(*moving.inside(pieces.rows, pieces.parts(FINE.points)), strict=True)
+        inside = np.array([[speed(q, v) for q, v in zip(*step, strict=True)] for step in states])
+        if not len(inside):
+            break
+        times = moving.h[pieces.rows] * pieces.width
+        whole = whole or float(times @ (inside @ FINE.weights))
+        done = times * FINE.missed(inside[..., None])[:, 0] <= TRAVEL * whole
+        done |= halving == _HALVINGS
+        travel += float((times * (inside @ FINE.weights))[done].sum())
+        peak = max(peak, float(FINE.largest(inside[..., None]).max()))
+        pieces = pieces.without(done).halves()
+    return travel, peak
 
 
 # -- what makes a study the same study ------------------------------------------------------------
