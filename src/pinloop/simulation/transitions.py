@@ -16,7 +16,7 @@ from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..dynamics import Augmented, EquationsOfMotion, Formulation, Projected, Voronets
 from ..errors import BadValue, InconsistentVelocity, PinloopWarning
-from ..linalg.saddle import Saddle
+from ..linalg.saddle import Elimination, Saddle
 from ..model.mechanism import Mechanism
 from ..tolerances import ACTIVATED, CONSISTENT, CONTRADICTION, RANK
 from .modes import ModalSystem, Mode
@@ -233,26 +233,29 @@ def _jump(
     q: Array,
     v: Array,
 ) -> tuple[Array, Array]:
-    """Velocity jump and impulses of all rows after the change, with locks as rows."""
-    M = new.mass(q)
-    J, b, _ = new.terms(t, q, v)
-    scale = new.rows.scale
-    # Persistent rows hold before and after; what they forbid, v does not contain.
-    persistent = np.array([label in old.rows.labels for label in new.rows.labels], dtype=bool)
-    J1, J2 = (scale[:, None] * J)[persistent], (scale[:, None] * J)[~persistent]
-    wanted = (scale * (b - J @ v))[~persistent]
+    """Velocity jump and impulses of all rows after the change."""
+    M, (J, b, _) = new.mass(q), new.terms(t, q, v)
+    u, scale, still = new.rows.unlocked, new.rows.scale, -v[new.rows.locked]
+    free = Elimination(new.rows.locked, len(v))
+    M_ff, f, J_f, rates = free.reduce(M, np.zeros(len(v)), J[:u], (b - J @ v)[:u], still)
+    J_f, rates = scale[:u, None] * J_f, scale[:u] * rates
+    # Persistent rows hold before and after: locked coordinates stop without leaving them.
+    persistent = np.array([label in old.rows.labels for label in new.rows.labels[:u]], dtype=bool)
+    J1, J2 = J_f[persistent], J_f[~persistent]
+    plus = Saddle(M_ff, J1)
+    first, _ = plus.solve(f, rates[persistent])
+    wanted = rates[~persistent] - J2 @ first
     # Activated rows that depend on persistent ones leave rounding noise, which is no row.
-    size = float(np.linalg.norm(J2 @ np.linalg.solve(M, J2.T), 2)) if len(J2) else 0.0
+    size = float(np.linalg.norm(J2 @ np.linalg.solve(M_ff, J2.T), 2)) if len(J2) else 0.0
     floor = ACTIVATED * np.sqrt(size)
     if isinstance(form, Projected):
-        plus = Saddle(M, J1)
-        N1 = np.eye(len(M)) - np.column_stack([plus.project(column) for column in J1.T])
-        dv, _ = Saddle(M, J2 @ N1, floor=floor).solve(np.zeros(len(M)), wanted)
+        N1 = np.eye(len(M_ff)) - plus.solve(np.zeros(M_ff.shape), J1)[0]
+        then, _ = Saddle(M_ff, J2 @ N1, floor=floor).solve(np.zeros(len(M_ff)), wanted)
     else:
         F = null_space(J1)
-        du, _ = Saddle(F.T @ M @ F, J2 @ F, floor=floor).solve(np.zeros(F.shape[1]), wanted)
-        dv = F @ du
-    dv[new.rows.locked] = -v[new.rows.locked]
+        du, _ = Saddle(F.T @ M_ff @ F, J2 @ F, floor=floor).solve(np.zeros(F.shape[1]), wanted)
+        then = F @ du
+    dv = free.restore(first + then, still)
     impulse = np.linalg.lstsq((scale[:, None] * J).T, M @ dv, rcond=RANK)[0]
     return dv, scale * impulse
 
