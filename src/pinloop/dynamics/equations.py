@@ -48,7 +48,7 @@ from .pinocchio_solver import (
     RightHandSide,
     assembled_home,
     constraint_dynamics,
-    standing,
+    standing_exactly,
 )
 
 if HAS_KERNEL:
@@ -240,9 +240,9 @@ class EquationsOfMotion:
         return None if self.max_rank is None else self.max_rank - len(self.rows.locked)
 
     @cached_property
-    def _standing(self) -> pin.Model:
-        """The model for Pinocchio's recursions, in which locked coordinates do not move."""
-        return standing(self._model, self.rows.locked)
+    def _standing(self) -> tuple[pin.Model, list[int]]:
+        """The model for Pinocchio's recursions, see `standing_exactly`."""
+        return standing_exactly(self._model, self.rows.locked)
 
     @cached_property
     def _constraint_dynamics(self) -> ConstraintDynamics | None:
@@ -499,9 +499,10 @@ class EquationsOfMotion:
             self._solvers.append(solver)
             return solution
         if self._by_recursion:
-            a = np.array(pin.aba(self._standing, data, q, v, self._joint_loads(data, t, q, v)))
-            if self._locked is not None:
-                a[self._locked] = 0.0
+            model, nearly = self._standing
+            a = pin.aba(model, data, q, v, self._joint_loads(data, t, q, v))
+            for k in nearly:
+                a[k] = 0.0
             return a, self._no_rates
         M, f, J, gamma, max_rank = self._system(data, t, q, v, locks=False)
         if self._locked is None:

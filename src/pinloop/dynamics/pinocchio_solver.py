@@ -80,6 +80,17 @@ def standing(model: pin.Model, locked: NDArray[np.intp]) -> pin.Model:
     return model
 
 
+def standing_exactly(model: pin.Model, locked: NDArray[np.intp]) -> tuple[pin.Model, list[int]]:
+    """The same for articulated bodies, and the coordinates that do so but for a remainder.
+
+    A joint with one axis divides by its rotor and nothing else: infinity leaves exactly zero.
+    """
+    alone = {joint.idx_v for joint in model.joints[1:] if joint.nv == 1}
+    model = standing(model, locked)
+    model.armature[[k for k in locked if k in alone]] = np.inf
+    return model, [int(k) for k in locked if k not in alone]
+
+
 class _LoopModels(NamedTuple):
     """A robot's loops as constraint models.
 
@@ -154,7 +165,7 @@ class ConstraintDynamics:
     ) -> None:
         self._robot, self.rank = rows.robot, rank
         self._model = standing(rows.robot.model, rows.locked)
-        self._locked = rows.locked if len(rows.locked) else None
+        self._locked = rows.locked.tolist()
         self._rows, robot = rows.whole, rows.robot
         self._units = np.where(self._rows.angular, 1.0, 1 / robot.length)
         self.home, self.tables = home, tables_of_rows(robot) if engine == "native" else None
@@ -241,7 +252,6 @@ class ConstraintDynamics:
         pivots = -system.D[held.places]
         if not (pivots > held.bad).all():
             return a, _BAD_ROWS
-        a = np.array(a)
         if (pivots < _POOR / _BAD * held.bad).any():
             # What rounding has left, as in the kernel.
             J = pin.getConstraintsJacobian(model, data, models, states)[held.places]
@@ -249,8 +259,8 @@ class ConstraintDynamics:
             right[:] = 0.0
             right[held.places] = rates - J @ a
             a += system.solve(right)[size:]
-        if self._locked is not None:
-            a[self._locked] = 0.0  # the limit of its rotor
+        for k in self._locked:
+            a[k] = 0.0  # the limit of its rotor
         return a, _STALE_ROWS if (pivots < held.stale).any() else 0
 
     def _prepare(self, space: WorkSpace, loops: _LoopModels) -> _Prepared:
