@@ -63,6 +63,13 @@ def in_units(word: str, units: Mapping[str, float]) -> float | None:
     return float(match[1]) * units[match[2]]
 
 
+def degrees_hint(value: float, low: float, high: float) -> str:
+    """What to write for an angle beyond its limits [rad] that in degrees is within them."""
+    if not low <= value * _DEGREE <= high:
+        return ""
+    return f"; {value:.9g} degrees are within them: write '{value:.9g}deg'"
+
+
 def rates(units: Mapping[str, float]) -> dict[str, float]:
     """Units of a rate, from those of what changes."""
     return {f"{unit}/s" if unit else "": size for unit, size in units.items()}

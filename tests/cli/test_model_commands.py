@@ -161,7 +161,10 @@ def test_what_cannot_be_assembled_cannot_be_regularized(tmp_path: Path, capsys: 
         (["assemble", "{robot}", "--q", "drive=1m"], "(rad, deg); write for example --q drive=0.3"),
         (["assemble", "{robot}", "--q", "drive=1", "--q", "drive=2"], "given twice with --q"),
         (["assemble", "{robot}", "--q", "drive=1", "--near", "drive=2"], "with --q and --near"),
-        (["assemble", "{robot}", "--q", "drive=5"], "-3 to 3 rad (-171.9 to 171.9 deg); add --"),
+        (
+            ["assemble", "{robot}", "--q", "drive=5"],
+            "(-171.9 to 171.9 deg); 5 degrees are within them: write '5deg'; add --",
+        ),
         (["regularize", "{robot}", "--cut", "drvie"], "did you mean 'drive'"),
         (["regularize", "{robot}", "-o", "{robot}"], "is a file that is used already"),
         (["regularize", "{robot}", "-o", "/nowhere/x.urdf"], "there is no folder '/nowhere'"),

@@ -20,7 +20,15 @@ from ..model.mechanism import Mechanism, require_robot
 from ..tolerances import CLOSED, COINCIDENT, CONSISTENT, CONTRADICTION, LEAST_SQUARES
 from ..units import length_scale
 from .rounding.exact import describe_remedy
-from .search import Problem, approach, is_at_limit, outside_limits, search, velocity_mask
+from .search import (
+    OutsideLimits,
+    Problem,
+    approach,
+    is_at_limit,
+    outside_limits,
+    search,
+    velocity_mask,
+)
 
 _RESTARTS = 40
 _LISTED = 4
@@ -305,10 +313,10 @@ def _check_fixed(problem: Problem, q: Array) -> None:
     """A fixed value beyond a limit is a contradiction of the user's own."""
     if not problem.limits:
         return
-    for name, value, low, high in outside_limits(problem.robot, q, problem.held):
+    for name, value, low, high, hint in outside_limits(problem.robot, q, problem.held):
         raise BadValue(
-            f"joint '{name}' is set to {value:.9g}, outside its limits [{low:.9g}, {high:.9g}]; "
-            "limits=False (--ignore-limits) ignores them"
+            f"joint '{name}' is set to {value:.9g}, outside its limits [{low:.9g}, {high:.9g}]"
+            f"{hint}; limits=False (--ignore-limits) ignores them"
         )
 
 
@@ -410,12 +418,11 @@ def _blockers(problem: Problem, start: Array, seed: int) -> tuple[str, tuple[str
     return "out of reach: no configuration was found in which it closes", ()
 
 
-def _drawn_beyond_limits(
-    robot: Mechanism, q: Array, past: Sequence[tuple[str, float, float, float]]
-) -> str:
+def _drawn_beyond_limits(robot: Mechanism, q: Array, past: Sequence[OutsideLimits]) -> str:
     """Say that the loops close where the search begins, but outside limits that it respects."""
     joints = [
-        f"'{name}' ({value:.4g}, limits {low:.4g} to {high:.4g})" for name, value, low, high in past
+        f"'{name}' ({value:.4g}, limits {low:.4g} to {high:.4g})"
+        for name, value, low, high, _hint in past
     ]
     more = f" and {len(joints) - _LISTED} more" if len(joints) > _LISTED else ""
     plural = "s" if len(joints) > 1 else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -27,6 +27,7 @@ from ..tolerances import (
     SCALED_NOISE,
     SCALED_RANK,
 )
+from ..units import degrees_hint
 
 _TALL = 10
 """Rows per column from which on a step is solved in columns, which leaves no zero an exact one."""
@@ -296,17 +297,26 @@ def is_at_limit(value: Array, low: Array, high: Array) -> Mask:
     return np.asarray((value < low + AT_LIMIT) | (value > high - AT_LIMIT))
 
 
-def outside_limits(
-    robot: Mechanism, q: Array, joints: Iterable[str]
-) -> list[tuple[str, float, float, float]]:
-    """Name, value and limits [rad, m] of each coordinate of some joints outside its limits."""
+class OutsideLimits(NamedTuple):
+    """A coordinate outside its limits [rad, m], and what to write if it was meant in degrees."""
+
+    joint: str
+    value: float
+    low: float
+    high: float
+    hint: str
+
+
+def outside_limits(robot: Mechanism, q: Array, joints: Iterable[str]) -> list[OutsideLimits]:
+    """The coordinates of some joints that are outside their limits."""
     parts = {name: robot.coordinates(name).q for name in joints}
     owners = {i: name for name, part in parts.items() for i in range(part.start, part.stop)}
-    return [
-        (owners[i], float(q[i]), low, high)
-        for i, _, low, high in limited_coordinates(robot)
-        if i in owners and is_outside(float(q[i]), low, high)
-    ]
+    outside = []
+    for i, j, low, high in limited_coordinates(robot):
+        if i in owners and is_outside(value := float(q[i]), low, high):
+            hint = "" if robot.is_translation[j] else degrees_hint(value, low, high)
+            outside.append(OutsideLimits(owners[i], value, low, high, hint))
+    return outside
 
 
 def _leaving(problem: Problem, q: Array, step: Array) -> Mask:

@@ -20,13 +20,14 @@ from dataclasses import fields
 from functools import cache, wraps
 from itertools import repeat
 from numbers import Real
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import BadValue, PinloopError, shown
 from ..tolerances import NO_DIRECTION
+from ..units import TIMES, in_units, listed
 from .marks import Array, Per, Range, parted
 
 Thing = TypeVar("Thing", bound=Callable[..., Any])
@@ -307,11 +308,19 @@ def _described(kind: Any) -> str:
 # -- checks by hand --------------------------------------------------------------------------------
 
 
-def flat_numbers(values: ArrayLike, what: str, count: int | None = None) -> Array:
+def flat_numbers(
+    values: ArrayLike,
+    what: str,
+    count: int | None = None,
+    units: Mapping[str, float] | None = None,
+) -> Array:
     """Return ``values`` as a flat array after checking that they are (``count``) finite numbers.
 
-    ``what`` is their name, for messages.
+    ``what`` is their name, for messages. With ``units``, each may be a text, see `in_si`.
     """
+    if units is not None and isinstance(values, (str, list, tuple)):
+        parts = [values] if isinstance(values, str) else values
+        values = [in_si(x, what, units) if isinstance(x, str) else x for x in parts]
     try:
         array = np.atleast_1d(np.asarray(values, dtype=float))
     except (TypeError, ValueError):
@@ -323,6 +332,32 @@ def flat_numbers(values: ArrayLike, what: str, count: int | None = None) -> Arra
     if not np.isfinite(array).all():
         raise BadValue(f"{what} is not finite at index {int(np.argmin(np.isfinite(array)))}")
     return array
+
+
+def in_si(text: str, what: str, units: Mapping[str, float]) -> float:
+    """The SI value of a number with one of some units, as a text: "25deg".
+
+    ``units`` are their sizes, see `pinloop.units`; ``what`` is the name of the number.
+    """
+    value = in_units(text, units)
+    if value is not None:
+        return value
+    known = listed(units)
+    if not known:
+        raise BadValue(f"{what} is '{text}': a joint with several axes takes plain numbers")
+    raise BadValue(
+        f"{what} is '{text}': no number, with or without a unit ({known}); write for example "
+        f"30{known.split(', ')[-1]}"
+    )
+
+
+@overload
+def as_seconds(time: float | str, what: str) -> float: ...
+@overload
+def as_seconds(time: float | str | None, what: str) -> float | None: ...
+def as_seconds(time: float | str | None, what: str) -> float | None:
+    """A time with a unit as a text, such as "800 ms", in seconds; all else as it is."""
+    return in_si(time, what, TIMES) if isinstance(time, str) else time
 
 
 def unit_vector(vector: ArrayLike, what: str) -> Array:

@@ -13,7 +13,7 @@ import re
 import select
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOWrapper
@@ -232,6 +232,14 @@ def not_written(path: str | Path, error: Exception) -> BadValue:
 
 def _reason(error: Exception) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+def data_frame(columns: Mapping[str, Any]) -> Any:
+    """Columns as a `pandas.DataFrame`, which needs the extra ``pandas``."""
+    try:
+        return import_module("pandas").DataFrame(columns)
+    except ImportError:
+        raise BadValue("a data frame needs pandas: pip install pandas") from None
 
 
 def require_pyarrow(way_out: str) -> tuple[Any, Any]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ..assembly.search import outside_limits
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
-from ..tables.number_format import accepted_units
 from ..units import MASSES, PARTS, TIMES, in_units, listed
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def joint_values(robot: Mechanism, words: Sequence[str], option: str) -> dict[st
     held: dict[str, list[float]] = {}
     for word in words:
         name, value = _pair(word, option, "elbow=0.3")
-        units = accepted_units(robot, name)
+        units = robot.coordinates(name).units()
         numbers = [_number(part, units, f"{option} {name}=", "0.3") for part in value.split(",")]
         _once(held, name, option)
         held[name] = numbers
@@ -77,10 +76,10 @@ def check_limits(
 ) -> None:
     """Refuse coordinates outside the limits of their joints."""
     q = robot.configuration(held)
-    for name, value, least, most in outside_limits(robot, q, held):
+    for name, value, least, most, hint in outside_limits(robot, q, held):
         raise BadValue(
             f"'{option} {name}={value:.9g}' is outside the limits of the joint, "
-            f"{_range(robot, name, least, most)}{way_out}"
+            f"{_range(robot, name, least, most)}{hint}{way_out}"
         )
 
 
@@ -138,7 +137,7 @@ def _rates(robot: Mechanism, name: str, value: str) -> list[float]:
     if at.nv > 1:
         return [_number(part, {"": 1.0}, option, "0.5,0,0") for part in value.split(",")]
     if not value.rstrip().endswith("%"):
-        return [_number(value, accepted_units(robot, name, rate=True), option, "0.5")]
+        return [_number(value, at.units(rate=True), option, "0.5")]
     limit = float(robot.model.upperVelocityLimit[at.v.start])
     if not (math.isfinite(limit) and limit > 0):
         raise BadValue(

@@ -75,6 +75,10 @@ class Mechanism:
             f"{len(self.loops)} loops, {len(self.couplings)} couplings>"
         )
 
+    def _repr_html_(self) -> str:
+        html: str = forward("show.overview", "robot_overview", self)._repr_html_()
+        return html
+
     @property
     def name(self) -> str:
         """Name of the robot."""
@@ -206,7 +210,8 @@ class Mechanism:
     @cached_property
     def _coordinates(self) -> dict[str, JointCoordinates]:
         """Where each tree joint stands in q and v, by name."""
-        return {name: joint_coordinates(self.model, name) for name in self.joints}
+        linear = self.is_translation
+        return {name: joint_coordinates(self.model, name, linear) for name in self.joints}
 
     def _unknown_joint(self, joint: str) -> BadValue | UnknownName:
         if joint in {loop.name for loop in self.loops}:
@@ -230,8 +235,9 @@ class Mechanism:
         """Configuration with the named joints at ``values`` and the others as in ``start``.
 
         Args:
-            values: per joint its coordinate [rad, m], or an array of its ``nq`` coordinates; an
-                angle also for a joint stored as cosine and sine.
+            values: per joint its coordinate [rad, m], or a text such as "25deg" or "30 mm", or an
+                array of its ``nq`` coordinates; an angle also for a joint stored as cosine and
+                sine.
             start: configuration of the other joints, shape (nq,); neutral by default.
         """
         require_kind(values, Mapping, "values", "give them by joint, such as {'elbow': 0.3}")
@@ -242,13 +248,32 @@ class Mechanism:
         return self.checked_configuration(q)
 
     def velocity(self, rates: Mapping[str, ArrayLike]) -> Array:
-        """Velocity with the named joints at ``rates`` [rad/s, m/s] and the others at rest."""
+        """Velocity with the named joints at ``rates`` [rad/s, m/s] and the others at rest.
+
+        A rate may be a text with its unit: "30 deg/s".
+        """
         require_kind(rates, Mapping, "rates", "give them by joint, such as {'elbow': 0.3}")
         v = np.zeros(self.nv)
         for joint, rate in rates.items():
             at = self.coordinates(joint)
-            v[at.v] = flat_numbers(rate, f"the rate of joint '{joint}'", at.nv)
+            units = at.units(rate=True)
+            v[at.v] = flat_numbers(rate, f"the rate of joint '{joint}'", at.nv, units)
         return v
+
+    def named(self, q: ArrayLike) -> dict[str, float | Array]:
+        """Coordinates by joint, the inverse of `configuration`.
+
+        A joint with one axis has a number [rad, m], also if it is stored as cosine and sine;
+        others have an array of their ``nq`` coordinates.
+        """
+        q = self.checked_configuration(q)
+        return {name: self.coordinates(name).value(q) for name in self.joints}
+
+    def named_rates(self, v: ArrayLike) -> dict[str, float | Array]:
+        """Rates by joint [rad/s, m/s], the inverse of `velocity`; arrays where it has several."""
+        v = self.checked_velocity(v)
+        parts = {name: v[self.coordinates(name).v] for name in self.joints}
+        return {name: float(v[0]) if len(v) == 1 else v.copy() for name, v in parts.items()}
 
     def checked_configuration(self, q: ArrayLike) -> Array:
         """Return ``q`` as an array after checking its length, its numbers and its quaternions."""

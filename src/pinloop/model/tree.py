@@ -6,7 +6,7 @@ frame of a one-axis joint sits where the pair is, with the axes of the child bod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from ..boundary.marks import Array, Mask
 from ..errors import BadValue
 from ..linalg.saddle import from_upper
 from ..tolerances import MOTION_SHARE, PURE_TRANSLATION, SINGULAR_MASS
+from ..units import ANGLES, LENGTHS, rates
 from .description import GROUND, Body, Description, Joint
 from .graph import FundamentalLoop, SpanningTree, TreeEdge, spanning_tree
 from .pairs import Pair, TreeJoint
@@ -303,12 +304,14 @@ class JointCoordinates:
         index: index of the joint in the `pin.Model`.
         q: its part of a configuration.
         v: its part of a velocity.
+        slides: whether its first axis is one of translation.
     """
 
     name: str
     index: int
     q: slice
     v: slice
+    slides: bool
 
     @property
     def nq(self) -> int:
@@ -320,22 +323,39 @@ class JointCoordinates:
         """Number of degrees of freedom."""
         return int(self.v.stop - self.v.start)
 
+    def units(self, *, rate: bool = False) -> Mapping[str, float]:
+        """Units in which people may give its coordinate, or its rate, with their sizes.
+
+        Numbers of a joint with several axes are in SI units.
+        """
+        if self.nv != 1:
+            return {"": 1.0}
+        units = LENGTHS if self.slides else ANGLES
+        return rates(units) if rate else units
+
     def part(self, value: ArrayLike) -> Array:
         """The joint's part of a configuration, shape (nq,).
 
-        ``value`` is its coordinate [rad, m], or an array of its ``nq`` coordinates; an angle also
-        for a joint stored as cosine and sine.
+        ``value`` is its coordinate [rad, m], or a text with a unit, or an array of its ``nq``
+        coordinates; an angle also for a joint stored as cosine and sine.
         """
-        part = flat_numbers(value, f"joint '{self.name}'")
+        part = flat_numbers(value, f"joint '{self.name}'", units=self.units())
         if self.nq == 2 and self.nv == 1 and part.size == 1:
             part = np.array([np.cos(part[0]), np.sin(part[0])])
         if part.size != self.nq:
             raise BadValue(f"joint '{self.name}' has {self.nq} coordinates, not {part.size}")
         return part
 
+    def value(self, q: Array) -> float | Array:
+        """Its coordinate in a configuration [rad, m]; an array where it has several axes."""
+        part = q[self.q]
+        if self.nv != 1:
+            return part.copy()
+        return float(part[0]) if self.nq == 1 else float(np.arctan2(part[1], part[0]))
 
-def joint_coordinates(model: pin.Model, joint: str) -> JointCoordinates:
-    """Where ``joint``, which the model must have, stands in q and v."""
+
+def joint_coordinates(model: pin.Model, joint: str, linear: Mask) -> JointCoordinates:
+    """Where ``joint``, which the model must have, stands in q and v; see `linear_coordinates`."""
     index = model.getJointId(joint)
     kind = model.joints[index]
     return JointCoordinates(
@@ -343,6 +363,7 @@ def joint_coordinates(model: pin.Model, joint: str) -> JointCoordinates:
         index,
         slice(kind.idx_q, kind.idx_q + kind.nq),
         slice(kind.idx_v, kind.idx_v + kind.nv),
+        bool(linear[kind.idx_v]),
     )
 
 

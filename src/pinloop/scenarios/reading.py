@@ -16,7 +16,7 @@ import numpy as np
 
 from ..assembly.assemble import assemble, consistent_velocity
 from ..assembly.search import outside_limits
-from ..boundary.arguments import public
+from ..boundary.arguments import in_si, public
 from ..boundary.marks import Array
 from ..boundary.schema import Document, label_of
 from ..constraints.relative_motion import Place
@@ -40,8 +40,6 @@ from ..simulation.limits import joint_ends, limited_ends
 from ..simulation.modes import ModalSystem, Mode
 from ..simulation.simulate import Limits, bind_events, simulate
 from ..simulation.trajectory import Trajectory
-from ..tables.number_format import accepted_units
-from ..units import in_units, listed
 from .results import Output, check_named, check_output, tried_outputs
 from .scenario_entries import (
     DamperEntry,
@@ -173,20 +171,10 @@ class BoundScenario:
     def value(self, joint: str, quantity: Quantity, *place: Key, rate: bool = False) -> float:
         """A coordinate or rate of a joint [rad, m; per s], from a number or a text with a unit."""
         with self.at(*place):
-            units = accepted_units(self.robot, joint, rate=rate)
-            value = in_units(quantity, units) if isinstance(quantity, str) else quantity
-            if value is not None:
-                return value
-            known = listed(units)
-            if not known:
-                raise BadValue(
-                    f"{label_of(place)} is '{quantity}': a joint with several axes takes plain "
-                    "numbers"
-                )
-            raise BadValue(
-                f"{label_of(place)} is '{quantity}': no number, with or without a unit ({known}); "
-                f"write for example 30{known.split(', ')[-1]}"
-            )
+            if not isinstance(quantity, str):
+                return quantity
+            units = self.robot.coordinates(joint).units(rate=rate)
+            return in_si(quantity, label_of(place), units)
 
     def values(
         self, table: Mapping[str, Sequence[Quantity]], *place: Key, rates: bool = False
@@ -244,10 +232,10 @@ def _state(start: StartEntry, scenario: BoundScenario, mode: Mode) -> tuple[Arra
 
 def _check_limits(robot: Mechanism, joint: str, values: list[float]) -> None:
     q = robot.configuration({joint: values})
-    for _, value, low, high in outside_limits(robot, q, (joint,)):
+    for _, value, low, high, hint in outside_limits(robot, q, (joint,)):
         raise BadValue(
-            f"joint '{joint}' is set to {value:.9g}, outside its limits, {low:.9g} to {high:.9g}; "
-            "write 'limits: false' under start to ignore them"
+            f"joint '{joint}' is set to {value:.9g}, outside its limits, {low:.9g} to {high:.9g}"
+            f"{hint}; write 'limits: false' under start to ignore them"
         )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
-from ..boundary.arguments import flat_numbers, public, require_jobs
+from ..boundary.arguments import as_seconds, flat_numbers, public, require_jobs
 from ..boundary.marks import Array
 from ..boundary.values import stored_fields
 from ..constraints.rows import Row
@@ -103,7 +103,7 @@ def simulate_many(
     q: ArrayLike,
     v: ArrayLike | None = None,
     *,
-    until: float,
+    until: float | str,
     parameters: Sequence[tuple[Parameter, ArrayLike]] = (),
     modes: Mode | Sequence[Mode | None] | None = None,
     times: ArrayLike = (),
@@ -142,6 +142,7 @@ def simulate_many(
     require_robot(robot)
     keep = settings.pop("keep", False)
     alike: RunSettings = {**settings}  # type: ignore[typeddict-unknown-key]
+    until = as_seconds(until, "until")
     check_settings(robot, until=until, **alike)
     starts = _Starts.of(robot, q, v, parameters, modes, settings.get("forces", ()))
     wanted = flat_numbers(times, "times") if np.size(times) else np.zeros(0)

@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from .. import integrate
-from ..boundary.arguments import checked, public
+from ..boundary.arguments import as_seconds, checked, public
 from ..boundary.marks import Array, Range
 from ..constraints.rows import Locked
 from ..errors import BadValue
@@ -178,32 +178,32 @@ class Event:
 
 
 @public
-def lock(joint: str, at: float | None = None, *, axes: Sequence[str] = ()) -> Event:
+def lock(joint: str, at: float | str | None = None, *, axes: Sequence[str] = ()) -> Event:
     """Lock a joint, or some of its degrees of freedom, at a time or as the action of `when`.
 
     Args:
         joint: name of the joint.
-        at: time [s].
+        at: time [s], or a text with its unit, such as "400 ms".
         axes: names of the degrees of freedom ("vx", "wz", ...); all by default.
     """
     held = Locked(joint, tuple(axes) if not isinstance(axes, str) else (axes,))
-    return Event(Lock(held.joint, held.axes), at)
+    return Event(Lock(held.joint, held.axes), as_seconds(at, "at"))
 
 
 @public
-def unlock(joint: str, at: float | None = None) -> Event:
+def unlock(joint: str, at: float | str | None = None) -> Event:
     """Release a locked joint at a time, or as the action of `when`."""
-    return Event(Unlock(joint), at)
+    return Event(Unlock(joint), as_seconds(at, "at"))
 
 
 @public
-def open_loop(loop: str, at: float | None = None) -> Event:
+def open_loop(loop: str, at: float | str | None = None) -> Event:
     """Open a loop joint at a time, or as the action of `when`."""
-    return Event(OpenLoop(loop), at)
+    return Event(OpenLoop(loop), as_seconds(at, "at"))
 
 
 @public
-def close_loop(loop: str, at: float | None = None, *, tolerance: float = 1e-4) -> Event:
+def close_loop(loop: str, at: float | str | None = None, *, tolerance: float = 1e-4) -> Event:
     """Close an open loop joint: when its frames meet, or at a time at which they must have met.
 
     Args:
@@ -211,7 +211,7 @@ def close_loop(loop: str, at: float | None = None, *, tolerance: float = 1e-4) -
         at: time [s]; by default when the frames are nearest to each other, within the tolerance.
         tolerance: residual up to which the frames count as met, m and rad.
     """
-    return Event(CloseLoop(loop, tolerance), at)
+    return Event(CloseLoop(loop, tolerance), as_seconds(at, "at"))
 
 
 @public

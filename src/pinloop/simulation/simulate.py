@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..boundary.arguments import public, require_kind
+from ..boundary.arguments import as_seconds, public, require_kind
 from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..constraints.rows import Row
@@ -62,7 +62,7 @@ def simulate(
     q: ArrayLike,
     v: ArrayLike | None = None,
     *,
-    until: float,
+    until: float | str,
     start: float = 0.0,
     tau: Callable[[float, Array, Array], ArrayLike] | None = None,
     forces: Sequence[Force] = (),
@@ -75,7 +75,7 @@ def simulate(
     method: MuntheKaas | None = None,
     stabilization: Projection | None = Projection(),  # noqa: B008 (frozen)
     regularization: bool = True,
-    save_every: float | None = None,
+    save_every: float | str | None = None,
     progress: bool = False,
 ) -> Trajectory:
     """Integrate the equations of motion of a robot.
@@ -84,7 +84,7 @@ def simulate(
         robot: the mechanism.
         q: assembled configuration at the start, shape (nq,).
         v: velocity at the start that all rows allow, shape (nv,); at rest by default.
-        until: end of the run [s].
+        until: end of the run [s], or a text with its unit, such as "800 ms".
         start: start of the run [s].
         tau: generalised force as a function of t, q, v.
         forces: what acts besides gravity.
@@ -115,6 +115,7 @@ def simulate(
     """
     require_robot(robot)
     require_kind(forces, Iterable, "forces", "give a list of forces, such as [pl.PD(...)]")
+    until, save_every = as_seconds(until, "until"), as_seconds(save_every, "save_every")
     span = _span(start, until)
     _check_method(method, stabilization)
     _check_steps(method, span, save_every)

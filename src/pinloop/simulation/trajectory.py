@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.arguments import public
 from ..boundary.csv import write_rows
-from ..boundary.files import require_pyarrow, write_file
+from ..boundary.files import data_frame, require_pyarrow, write_file
 from ..boundary.marks import Array
 from ..boundary.values import forward, stored_fields
 from ..dynamics import EquationsOfMotion
@@ -51,6 +51,22 @@ class State(NamedTuple):
     t: Any
     q: Array
     v: Array
+
+
+class JointMotion(NamedTuple):
+    """The motion of one joint over time: a number per state, or a row where it has several axes.
+
+    Args:
+        t: times [s], shape (k,).
+        position: its coordinates [rad, m]; an angle over more than a turn if it made one.
+        velocity: its rates [rad/s, m/s].
+        acceleration: [rad/s^2, m/s^2].
+    """
+
+    t: Array
+    position: Array
+    velocity: Array
+    acceleration: Array
 
 
 class Replay(TypedDict, total=False):
@@ -142,6 +158,19 @@ class Trajectory:
         switched = self.accuracy.switched if self.accuracy else ""
         notes = [f"note: {switched}"] if switched else []
         return "\n".join([repr(self), *notes, *(f"warning: {text}" for text in self.warnings)])
+
+    def _repr_html_(self) -> str:
+        html: str = forward("show.overview", "run_overview", self)._repr_html_()
+        return html
+
+    def __getitem__(self, joint: str) -> JointMotion:
+        """The motion of one joint: ``run["shoulder"].position``."""
+        at = self.robot.coordinates(joint)
+        _, position = joint_positions(self.robot, joint, self.q)
+        parts = (
+            x[:, 0] if x.shape[1] == 1 else x for x in (position, self.v[:, at.v], self.a[:, at.v])
+        )
+        return JointMotion(self.t, *parts)
 
     @cached_property
     def limits_passed(self) -> tuple[LimitPassed, ...]:
@@ -373,6 +402,10 @@ class Trajectory:
     def columns(self) -> dict[str, Array]:
         """Time, coordinates and velocities as named columns with units."""
         return columns(self.robot, self.t, self.q, self.v, self.mode)
+
+    def to_dataframe(self) -> Any:
+        """Times, coordinates and velocities as a `pandas.DataFrame`, see `columns`."""
+        return data_frame(self.columns())
 
     def to_csv(self, path: str | Path) -> Path:
         """Write times, coordinates and velocities as CSV, units in the column names."""

@@ -6,12 +6,14 @@ The package computes in SI units; only tables and sentences use what is here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from ..boundary.marks import Array
 from ..model.mechanism import Mechanism
-from ..units import ANGLES, LENGTHS, rates, shown_unit
+from ..units import shown_unit
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,12 @@ SLIDING = Units(*shown_unit("m"), "N", "m")
 
 def units_of(robot: Mechanism, joint: str) -> Units:
     """Units of a joint with one axis."""
-    return SLIDING if robot.is_translation[robot.coordinates(joint).v.start] else TURNING
+    return SLIDING if robot.coordinates(joint).slides else TURNING
 
 
 def joint_value(robot: Mechanism, joint: str, q: Iterable[float]) -> float:
     """Coordinate of a joint with one axis [rad, m], also if it is stored as cosine and sine."""
-    values = list(q)[robot.coordinates(joint).q]
-    return math.atan2(values[1], values[0]) if len(values) == 2 else float(values[0])
+    return float(robot.coordinates(joint).value(np.asarray(q)))
 
 
 def shown_coordinate(robot: Mechanism, joint: str, q: Array) -> tuple[str, str]:
@@ -82,15 +83,3 @@ def listed(names: Iterable[str], most: int = 6) -> str:
     """Names one after another, or how many there are."""
     names = list(names)
     return ", ".join(names) if len(names) <= most else f"{len(names)} joints"
-
-
-def accepted_units(robot: Mechanism, joint: str, *, rate: bool = False) -> Mapping[str, float]:
-    """Units in which people may give a coordinate of a joint, or its rate, with their sizes.
-
-    Numbers of a joint with several axes are in SI units.
-    """
-    at = robot.coordinates(joint)
-    if at.nv != 1:
-        return {"": 1.0}
-    units = LENGTHS if robot.is_translation[at.v.start] else ANGLES
-    return rates(units) if rate else units

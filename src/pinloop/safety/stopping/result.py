@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from ...boundary.arguments import public
+from ...boundary.files import data_frame
 from ...boundary.marks import Check
 from ...boundary.values import forward, stored_fields
 from ...model.mechanism import Mechanism
@@ -168,6 +169,13 @@ class StopResult:
         """
         file: Path = forward(_EXPORT, "write_csv", self, path, every)
         return file
+
+    def to_dataframe(self, *, every: float | None = 1e-3) -> Any:
+        """What `to_csv` writes as a `pandas.DataFrame`."""
+        return data_frame(forward(_EXPORT, "columns_of", self, every))
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
     def plot(self, joints: str | Iterable[str] | None = None) -> Any:
         """Draw positions, velocities, torques and energy of all joints or of those named."""

@@ -23,14 +23,14 @@ from numpy.typing import ArrayLike
 
 from ... import errors
 from ...boundary.arguments import flat_numbers, public, require_jobs, require_kind
-from ...boundary.files import as_target, replace_file, require_pyarrow
+from ...boundary.files import as_target, data_frame, replace_file, require_pyarrow
 from ...boundary.marks import Array
 from ...boundary.values import forward, stored_fields
 from ...errors import BadValue, PinloopError, PinloopWarning
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism, require_robot
 from ...simulation.simulate import case_bar
-from ...tables.report import Section
+from ...tables.report import Report, Section
 from ...tolerances import SAME
 from ..brakes.brakes import Brakes
 from ..space.solids import Obstacle, checked_obstacles
@@ -149,6 +149,20 @@ class Study:
             "show.study_report", "write_report", self, path, worst=worst, sections=sections
         )
         return page
+
+    def table(self) -> Report:
+        """What came out, for reading: print it, or let rich or a notebook show it."""
+        results = forward("safety.studies.results", "results_of", self)
+        table: Report = forward("safety.studies.summary", "summary_table", self, results)
+        return table
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def to_dataframe(self) -> Any:
+        """The rows as a `pandas.DataFrame`, units in the names of the columns."""
+        rows = list(self.rows())
+        return data_frame({name: [row[name] for row in rows] for name in self.names})
 
     def to_parquet(self, path: str | Path) -> Path:
         """Write the rows to a Parquet file, block by block; units in the names of the columns."""
