@@ -319,7 +319,8 @@ MISTAKES: list[tuple[dict[str, Any], str, str]] = [
     ({"start": {"v": {"axis": [0, 1]}}}, "axis", "joint 'axis' has 1 rates, not 2"),
     ({"start": {"q": {"axis": True}}}, "axis", "expected a number, or a text with a unit"),
     ({"start": {"q": {"axis": 9}}}, "axis", "joint 'axis' is set to 9, outside its limits, -2 to "
-     "3; 9 degrees are within them: write '9deg'; write 'limits: false' under start to ignore them"),
+     "3; 9 degrees are within them: write '9deg'; write 'limits: false' under start to ignore "
+     "them"),
     ({"start": {"locked": ["axle"]}}, "axle", "no joint 'axle'"),
     ({"start": {"opened": ["closer"]}}, "closer", "no loop joint 'closer'"),
     ({"start": {"locked": "axis", "v": {"axis": 1}}}, "axis: 1", "'axis' is locked at the start"),

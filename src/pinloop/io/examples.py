@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from ..boundary.arguments import public
@@ -19,6 +18,7 @@ from ..errors import UnknownName
 from ..model.mechanism import Mechanism
 from .loading import load
 
+_PACKAGE = Path(__file__).parents[1]
 _COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
 _SENTENCE_END = re.compile(r"[.:;](?=\s|$)")
 
@@ -44,8 +44,9 @@ class Example:
 
 
 def examples_folder() -> Path:
-    """The folder with the files of all examples."""
-    return Path(str(files(__package__.partition(".")[0]) / "urdf"))
+    """The folder with the files of all examples: in the package, or in its checkout."""
+    installed = _PACKAGE / "urdf"
+    return installed if installed.is_dir() else _PACKAGE.parents[1] / "urdf"
 
 
 @cache
