@@ -39,11 +39,19 @@ Placement closest(const ClosedPair &pair, const Placement &T) {
     return member;
 }
 
-// log6(N^-1 T) with the closest motion N of the pair.
-Spatial offset_of(const ClosedPair &pair, const Loop &loop, const Tree &tree) {
-    const Placement T = relative(tree.placement(loop.link_a) * loop.a,
-                                 tree.placement(loop.link_b) * loop.b);
-    return logarithm(relative(closest(pair, T), T));
+// How far a row is open at the placement T of B in A: of twists by log6(N^-1 T) with the closest
+// motion N of the pair.
+double open_by(const Row &row, const Placement &T, const Spatial &offset) {
+    switch (row.tie) {
+    case Tie::offset:
+        return dot(row.along.v, T.p);
+    case Tie::rod:
+        return row.along.v.x * std::sqrt(dot(T.p, T.p)) - row.along.v.y;
+    case Tie::angle:
+        return row.along.w.x * T.R.x.z;
+    default:
+        return dot(row.along, offset);
+    }
 }
 
 double sum_of(const std::vector<Term> &terms, const double *q) {
@@ -75,14 +83,16 @@ void Closure::update(const Tree &tree, const double *q) {
     rows_.update(tree, q, still_.data());
     for (std::size_t i = 0; i < J.size(); ++i) J[i] = rows_.J[i] * unit_[i % unit_.size()];
     int loop = -1;
+    Placement T;
     Spatial offset;
     for (std::size_t i = 0; i < residual.size(); ++i) {
         const Row &row = tables_.rows[i];
         if (row.loop >= 0 && row.loop != loop) {
-            loop = row.loop;
-            offset = offset_of(pairs_[loop], tables_.loops[loop], tree);
+            const Loop &ends = tables_.loops[loop = row.loop];
+            T = relative(tree.placement(ends.link_a) * ends.a, tree.placement(ends.link_b) * ends.b);
+            offset = logarithm(relative(closest(pairs_[loop], T), T));
         }
-        residual[i] = row.loop >= 0 ? dot(row.along, offset) : sum_of(row.terms, q);
+        residual[i] = row.loop >= 0 ? open_by(row, T, offset) : sum_of(row.terms, q);
     }
 }
 

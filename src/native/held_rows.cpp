@@ -1,5 +1,6 @@
 #include "held_rows.hpp"
 
+#include <cmath>
 #include <utility>
 
 namespace pinloop {
@@ -38,10 +39,12 @@ HeldRows::HeldRows(const Tables &tables, const std::vector<int> &rows)
 }
 
 void HeldRows::update(const Tree &tree, const double *q, const double *v) {
+    int loop = -1;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
         const Row &row = tables_.rows[rows_[i].row];
         double *line = &J[i * tables_.nv];
         if (row.loop >= 0) {
+            if (row.loop != loop) reach(loop = row.loop, tree);
             update_row(rows_[i], tree, line, gamma[i]);
         } else {
             update_coupling(row, q, v, line, gamma[i]);
@@ -65,32 +68,61 @@ void HeldRows::update_coupling(const Row &row, const double *q, const double *v,
     }
 }
 
-// A row takes a component of the motion of B relative to A along an axis that B carries. Of twists
-// it is that of the two frames as parts of two bodies,
-//     J v = s (V_B - V_A),   gamma = s (A_B - A_A + V_B x V_A),
-// the drift being the derivative in the axes of B. Of points it is that of B's origin relative to
-// A's origin, wherever these are: what is zero then is the second derivative of their distance, so
-// that errors of a step do not turn with the bodies.
+void HeldRows::reach(int loop, const Tree &tree) {
+    const Loop &ends = tables_.loops[loop];
+    const auto end = [&tree](int link, const Placement &at) {
+        const Placement place = tree.placement(link) * at;
+        const Spatial V = tree.velocity(link);
+        return End{place, V, tree.drift(link), V.v + cross(V.w, place.p)};
+    };
+    a_ = end(ends.link_a, ends.a), b_ = end(ends.link_b, ends.b);
+}
+
+// A row is a force at B's origin and a couple on B, and the same on A the other way. As a covector
+// at the world's origin it is s, with the rate s':
+//     J v = s (V_B - V_A),   gamma = s (A_B - A_A) + s' (V_B - V_A).
+// Of points the force on A is at A's origin, wherever it is: what is zero then is the second
+// derivative of their distance, so that errors of a step do not turn with the bodies.
 void HeldRows::update_row(const Held &held, const Tree &tree, double *line, double &gamma) const {
     const Row &row = tables_.rows[held.row];
-    const Loop &loop = tables_.loops[row.loop];
-    const Placement b = tree.placement(loop.link_b) * loop.b;
-    const Spatial V_a = tree.velocity(loop.link_a), V_b = tree.velocity(loop.link_b);
-    const Spatial A_a = tree.drift(loop.link_a), A_b = tree.drift(loop.link_b);
-    // As a covector at the world's origin: a force at a point has a moment there.
-    const Vec force = b.R * row.along.v;
-    const Spatial at_b{force, cross(b.p, force) + b.R * row.along.w};
-    Spatial at_a = at_b;
-    if (row.is_point) {
-        const Vec p = (tree.placement(loop.link_a) * loop.a).p;
-        at_a = {force, cross(p, force)};
-        gamma = dot(force, point_acceleration(V_b, A_b, b.p) - point_acceleration(V_a, A_a, p));
+    const Vec between = b_.place.p - a_.place.p, moving = b_.rate - a_.rate;
+    Vec force, couple, force_rate, couple_rate;
+    switch (row.tie) {
+    case Tie::twist:
+    case Tie::point:
+        force = b_.place.R * row.along.v, couple = b_.place.R * row.along.w;
+        force_rate = cross(b_.V.w, force), couple_rate = cross(b_.V.w, couple);
+        break;
+    case Tie::offset:
+        force = a_.place.R * row.along.v, force_rate = cross(a_.V.w, force);
+        break;
+    case Tie::rod: {
+        const double weight = row.along.v.x / std::sqrt(dot(between, between));
+        force = weight * between;  // not a number where the origins coincide
+        force_rate = weight * moving - dot(between, moving) / dot(between, between) * force;
+        break;
+    }
+    case Tie::angle: {
+        const Vec x = row.along.w.x * b_.place.R.x, z = a_.place.R.z;
+        couple = cross(x, z);
+        couple_rate = cross(cross(b_.V.w, x), z) + cross(x, cross(a_.V.w, z));
+        break;
+    }
+    }
+    const bool is_point = row.tie == Tie::point;
+    const Spatial at_b{force, cross(b_.place.p, force) + couple};
+    const Spatial at_a = is_point ? Spatial{force, cross(a_.place.p, force)} : at_b;
+    if (is_point) {
+        gamma = dot(force, point_acceleration(b_.V, b_.A, b_.place.p) -
+                               point_acceleration(a_.V, a_.A, a_.place.p));
     } else {
-        gamma = dot(at_b, A_b - A_a + cross(V_b, V_a));
+        const Spatial rate{force_rate,
+                           cross(b_.rate, force) + cross(b_.place.p, force_rate) + couple_rate};
+        gamma = dot(at_b, b_.A - a_.A) + dot(rate, b_.V - a_.V);
     }
     for (std::size_t i = 0; i < held.support.size(); ++i) {
         double entry = 0.0;  // what moves A and B alike moves their points only
-        if (row.is_point || held.moves_a[i] != held.moves_b[i]) {
+        if (is_point || held.moves_a[i] != held.moves_b[i]) {
             const Spatial &column = tree.columns[held.support[i]];
             if (held.moves_b[i]) entry += dot(at_b, column);
             if (held.moves_a[i]) entry -= dot(at_a, column);

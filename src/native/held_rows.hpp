@@ -31,9 +31,16 @@ class HeldRows {
     void update_coupling(const Row &row, const double *q, const double *v, double *line,
                          double &gamma) const;
     void update_row(const Held &held, const Tree &tree, double *line, double &gamma) const;
+    void reach(int loop, const Tree &tree);
 
     const Tables &tables_;
     std::vector<Held> rows_;
+    // Both ends of the loop whose rows are evaluated.
+    struct End {
+        Placement place;
+        Spatial V, A;
+        Vec rate;  // velocity of the origin
+    } a_, b_;
 };
 
 }  // namespace pinloop

@@ -57,7 +57,8 @@ void create_tables(Tables *place, const std::tuple<int, int> &sizes, const Numbe
     }
     for (std::size_t k = 0; k < rows.shape(0); ++k) {
         const double *x = rows.data() + 8 * k;
-        tables.rows.push_back({number(x[0], -1, tables.loops.size()), x[1] != 0.0, spatial(x + 2), {}});
+        const auto tie = static_cast<Tie>(number(x[1], 0, ties));
+        tables.rows.push_back({number(x[0], -1, tables.loops.size()), tie, spatial(x + 2), {}});
     }
     for (const auto &[row, in_q, in_v, polynomial] : terms) {
         tables.rows.at(row).terms.push_back({number(in_q, 0, nq), number(in_v, 0, nv), polynomial});

@@ -46,11 +46,21 @@ struct Term {
     std::vector<double> polynomial;
 };
 
+// What a row of a loop takes of the motion of B relative to A.
+enum class Tie : int {
+    twist,   // a component of the twist, in the axes of B
+    point,   // a component of the shift of B's origin from A's, in the axes of B
+    offset,  // a coordinate of B's origin in A
+    rod,     // the distance of the origins: a weight, and that times the length
+    angle,   // between z of A and x of B, its cosine: a weight of turning
+};
+constexpr int ties = 5;
+
 // A constraint row: `J a + gamma = 0`, of a loop or a coupling.
 struct Row {
     int loop;                 // -1 for a coupling
-    bool is_point;            // whether it ties points of two bodies rather than twists of two frames
-    Spatial along;            // what it takes of the motion of B relative to A, in the axes of B
+    Tie tie;
+    Spatial along;            // component or weights, see `Tie`
     std::vector<Term> terms;  // of a coupling, whose sum is zero
 };
 

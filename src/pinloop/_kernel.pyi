@@ -26,7 +26,7 @@ class Tables:
         Of a link: the link that carries it, motion, first coordinate in q, place of the joint (axes
         of the frame, origin), twist of the joint, mass, centre of mass and moments of inertia; of a
         loop: link and place of frame A, the same of B; of a row: its loop (-1 for a coupling),
-        whether it ties points, and what it takes of the motion of B relative to A. Per term of a
+        what it takes of the motion of B relative to A, as a kind and a component. Per term of a
         coupling its row, its coordinate in q and in v, and its polynomial, the constant first.
         """
 

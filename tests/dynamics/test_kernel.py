@@ -230,6 +230,36 @@ def test_rows_that_nearly_depend_on_each_other_lose_no_more_than_they_must(seed:
             close(a, expected, 1e-11, float(np.abs(expected).max()))
 
 
+@pytest.mark.parametrize("name", ["universal-delta", "double-cardan", "rod-pendulums",
+                                  "tip-on-plane", "ball-loop"])  # fmt: skip
+def test_rows_that_are_no_twists_are_second_derivatives_of_residuals(name: str) -> None:
+    """Wherever loops are open. The residuals, by Python, have second differences of zero."""
+    machine, rng = robot(name), np.random.default_rng(1)
+    closure, known = pl.constraints.Constraints(machine), kernel_tables.tables_of_rows(machine)
+    rows = [
+        list(range(len(closure)))[closure.rows_of[loop.name]][k]
+        for loop in machine.loops
+        for k, (kind, _) in enumerate(loop.pair.components)
+        if kind != "twist"
+    ]
+    dynamics, none = kernel.Dynamics(known), [0.0] * len(rows)
+    dynamics.hold(rows, none, none, machine.model.armature)
+    for _ in range(3):
+        q = pin.integrate(machine.model, machine.neutral, 0.5 * rng.normal(size=machine.nv))
+        v, tau, a = *rng.normal(size=(2, machine.nv)), np.empty(machine.nv)
+        assert dynamics.acceleration(q, v, tau, a) == 0
+
+        def second(a: Array, h: float = 1e-4, q: Array = q, v: Array = v) -> Array:
+            steps = (s * v + 0.5 * s**2 * a for s in (h, 0.0, -h))
+            ahead, here, behind = (
+                closure.residual(pin.integrate(machine.model, q, step))[rows] for step in steps
+            )
+            return np.asarray((ahead - 2 * here + behind) / h**2)
+
+        assert np.abs(second(0 * a)).max() > 1e-2
+        close(second(a), np.zeros(len(rows)), 1e-6, float(np.abs(a).max()))
+
+
 def exact_solution(A: Array, b: Array) -> Array:
     """By Gauss' elimination of fractions."""
     rows = [[Fraction(x) for x in row] for row in np.column_stack([A, b]).tolist()]

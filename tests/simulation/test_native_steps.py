@@ -29,7 +29,8 @@ from ..states import close, moving, regularized, robot
 kernel = pytest.importorskip("pinloop._kernel")
 
 IN_KERNEL = ["fourbar", "sevenbar", "palletizer", "delta", "stewart", "prrr3", "bricard",
-             "slider-crank", "rssr", "bennett", "goldberg"]  # fmt: skip
+             "slider-crank", "rssr", "bennett", "goldberg", "double-cardan", "universal-delta",
+             "rod-pendulums", "tip-on-plane", "ball-loop"]  # fmt: skip
 METHODS = {
     "dop853": pl.MuntheKaas(),
     "coarse dop853": pl.MuntheKaas("dop853", rtol=1e-4, atol=1e-4),

@@ -21,7 +21,7 @@ from ..boundary.marks import Array, Mask
 from ..model.description import Coupling
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
-from ..model.pairs import MotionGroup, Spherical
+from ..model.pairs import Component, MotionGroup, Spherical
 from ..model.tree import LoopJoint, TreeKinematics
 from .relative_motion import RowSlopes, frame_slopes, stacked
 
@@ -94,6 +94,22 @@ class Constraints:
             ]
             for coupling in self.couplings
         }
+
+    def components(self, loop: LoopJoint) -> list[tuple[Component, Array]] | None:
+        """What each row of a loop takes of its motion, see `Pair.components`.
+
+        None if the pair does not say so, or a row combines components of several kinds.
+        """
+        own, rows = loop.pair.components, list[tuple[Component, Array]]()
+        if len(own) < loop.pair.rows:
+            return None
+        components = np.array([component for _, component in own]).reshape(-1, 6)
+        for weights in self._select[loop.name]:
+            kinds = {own[k][0] for k in np.flatnonzero(weights)}
+            if len(kinds) != 1:
+                return None
+            rows.append((kinds.pop(), weights @ components))
+        return rows
 
     @contextmanager
     def kinematics(self, q: Array) -> Iterator[TreeKinematics]:

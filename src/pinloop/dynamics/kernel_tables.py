@@ -18,13 +18,14 @@ HAS_KERNEL = find_spec("pinloop._kernel") is not None  # not if there was no com
 if HAS_KERNEL:
     from .._kernel import Tables
 
-Tie = tuple[int, pin.SE3, int, pin.SE3, Sequence[Array], bool]
-"""Joint that carries frame A and the frame's place there, the same of B; what each row takes of the
-motion of B relative to A, in the axes of B, shape (k, 6); and whether these rows tie the origins of
-A and B, rather than the twists of the two frames."""
+Tie = tuple[int, pin.SE3, int, pin.SE3, Sequence[tuple[str, Array]]]
+"""Joint that carries frame A and the frame's place there, the same of B; and what each row takes of
+the motion of B relative to A, see `Pair.components`."""
 Coupling = Sequence[tuple[int, int, Sequence[float]]]
 """Coordinate in q and in v of each joint of a coupling, and its polynomial, the constant first."""
 
+_TIES = "twist", "point", "offset", "rod", "angle"
+"""What rows take, by their numbers in the kernel; a point, too, is rows of a twist to a pair."""
 _SCREW, _CIRCLE = 0, 1
 _WHOLE = {
     "JointModelTranslation": (2, 3),
@@ -45,17 +46,23 @@ def tables_of_rows(robot: Mechanism, *, whole: bool = True) -> Tables | None:
     left, in units that compare.
     """
     rows, frames = Constraints(robot, full=whole), robot.model.frames
-    if not HAS_KERNEL or len(rows.constant) < len(robot.loops):
+    if not HAS_KERNEL:
         return None
     unit = np.where(rows.angular, 1.0, 1.0 if whole else 1 / robot.length)
     ties, couplings = list[Tie](), []
     for loop in robot.loops:
         a, b = frames[loop.frame_a], frames[loop.frame_b]
-        along = unit[rows.rows_of[loop.name], None] * rows.constant[loop.name]
-        point = whole and np.array_equal(along, np.eye(6)[:3])
-        point = point and not between_free_bodies(robot.model, a, b)
-        ends = a.parentJoint, a.placement, b.parentJoint, b.placement
-        ties.append((*ends, [*along], point))
+        components = rows.components(loop)
+        if components is None:
+            return None
+        units = unit[rows.rows_of[loop.name]]
+        along = list[tuple[str, Array]]()
+        along += [(kind, s * x) for (kind, x), s in zip(components, units, strict=True)]
+        twists = [x for kind, x in along if kind == "twist"]
+        point = whole and np.array_equal(twists, np.eye(6)[:3])
+        if point and not between_free_bodies(robot.model, a, b):
+            along[:3] = [("point", x) for x in twists]
+        ties.append((a.parentJoint, a.placement, b.parentJoint, b.placement, along))
     for coupling in rows.couplings:
         at = [robot.coordinates(joint) for joint in coupling.joints]
         scale = unit[rows.rows_of[coupling.name]][0]
@@ -99,13 +106,13 @@ def tables_of(
         links[-1][-10:] = [body.mass, *body.lever, *moments]
         carried.append(before)
     loops, rows = list[list[float]](), list[list[float]]()
-    for number, (a, place_a, b, place_b, along, point) in enumerate(ties):
+    for number, (a, place_a, b, place_b, along) in enumerate(ties):
         loops.append([carried[a], *_numbers(place_a), carried[b], *_numbers(place_b)])
-        rows += [[number, point, *row] for row in along]
+        rows += [[number, _TIES.index(kind), *row] for kind, row in along]
     terms = list[tuple[int, int, int, Sequence[float]]]()
     for coupling in couplings:
         terms += [(len(rows), *term) for term in coupling]
-        rows.append([-1, False, *[0.0] * 6])
+        rows.append([-1, 0, *[0.0] * 6])
     arrays = (np.array(links).reshape(-1, 31), np.array(loops).reshape(-1, 26))
     gravity = np.array(model.gravity.linear)
     shapes = (*arrays, np.array(rows, dtype=float).reshape(-1, 8))

@@ -21,7 +21,6 @@ from ..dynamics.losses import AxisTorques, JointDamping, file_losses
 from ..dynamics.pinocchio_solver import HeldRows, RightHandSide, standing
 from ..integrate import MANY, MuntheKaas, Segment, State, StepControl
 from ..model.mechanism import Mechanism
-from ..model.pairs import MotionGroup
 from ..model.workspace import remembered
 from ..tolerances import Regularity
 from .accuracy import COARSE_SPEED, MOST_TAKEN
@@ -95,14 +94,14 @@ class NativeSteps:
         projector: Projector | None,
     ) -> NativeSteps | None:
         """The kernel, if it takes such steps."""
-        tableau, groups = method.tableau, [loop.pair for loop in equations.robot.loops]
+        tableau, robot = method.tableau, equations.robot
         chooses = projector is None or projector.chooses
         explicit = not tableau.implicit and len(tableau.errors) <= 2
-        known = equations.robot.nv > 0 and all(isinstance(pair, MotionGroup) for pair in groups)
-        if not (explicit and chooses and known):
+        if not (explicit and chooses and robot.nv > 0):
             return None
-        loads = native_loads(equations.robot, equations.given_forces)
-        if equations.tables is None or loads is None:
+        loads = native_loads(robot, equations.given_forces)
+        rows = tables_of_rows(robot, whole=False)
+        if equations.tables is None or rows is None or loads is None:
             return None
         native = cls(along, equations, method, manifold, projector)
         if equations.given_forces:
@@ -170,7 +169,7 @@ def _create_steps(
     steps = Steps(tables, arrays, settings, unit, [*locked])
     if projection is not None:
         settings["tol"], settings["rank"] = projection
-        pairs = [loop.pair for loop in robot.loops if isinstance(loop.pair, MotionGroup)]
+        pairs = [loop.pair for loop in robot.loops]
         free = [(len(pair.turns), pair.slides, pair.advance) for pair in pairs]
         rows = tables_of_rows(robot, whole=False)
         assert rows is not None

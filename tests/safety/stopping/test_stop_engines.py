@@ -22,7 +22,7 @@ from pinloop.safety.stopping.stop_equations import StopEquations
 
 from ... import screw_tables as tables
 from ...mechanisms import planar_3r
-from ...states import close
+from ...states import close, moving, regularized
 from .robots_to_stop import controlled_stop, wild_stop
 from .test_stop_loops_random import ROBOTS, drawn, driven_case
 
@@ -103,6 +103,12 @@ def test_loops(name: str) -> None:
             result = failure.result
         used += Both(result).compare(number)
     assert used > 0 or name in ("bricard",)
+
+
+def test_a_loop_whose_motions_are_no_group() -> None:
+    machine = regularized("rod-pendulums")
+    brakes = pl.Brakes({"left": pl.safety.JointBrake(static_torque=5.0, dynamic_torque=4.0)})
+    assert Both(stopped(machine, *moving(machine, 1), brakes=brakes)).compare(1) > 0
 
 
 def stopped(*state: Any, **more: Any) -> pl.StopResult:

@@ -33,6 +33,12 @@ Number: TypeAlias = float | tuple[float, ...]
 """A parameter of a pair, as files hold it."""
 
 
+Component: TypeAlias = Literal["twist", "offset", "rod", "angle"]
+"""Of the twist, in the axes of B; of B's origin in the axes of A, the first three numbers; of the
+distance of both origins, a weight and that times the length; of the cosine between z of A and x of
+B, a weight as fourth number."""
+
+
 @dataclass(frozen=True)
 class Feature:
     """What a pair is about on one of its frames: a line, a point, a direction, or nothing.
@@ -110,6 +116,10 @@ class Pair(ABC):
     """Rotation ``F`` of both frames with which ``F^-1 T^-1 F`` is a motion of the pair again."""
     reverses_coordinates: ClassVar[bool] = False
     """Whether the coordinates change places when the pair is told from B."""
+    turns: ClassVar[str] = ""
+    """Axes of free rotation, "", "z" or "xyz", where rows are of twists."""
+    slides: ClassVar[str] = ""
+    """Axes of free translation, a subset of "xyz", likewise."""
     is_group: ClassVar[bool] = False
     """Whether the motions form a subgroup of SE(3), so that the selector is constant."""
     symbol: ClassVar[Symbol] = Symbol((SymbolSolid("box", (0.9, 0.9, 0.9)),))
@@ -162,6 +172,14 @@ class Pair(ABC):
     @abstractmethod
     def bias(self, T: pin.SE3, V: Array) -> Array:
         """``dS/dt V`` for the relative twist ``V`` (of B, in B), shape (rows,)."""
+
+    @property
+    def components(self) -> tuple[tuple[Component, Array], ...]:
+        """What each row takes of the motion of B relative to A, if it is one of the kinds below.
+
+        Per row its kind and six numbers. Nothing if the native kernel cannot evaluate the rows.
+        """
+        return ()
 
     def selector_slopes(self, T: pin.SE3) -> Array:
         """Derivatives of the selector along each unit twist of B, in B, shape (6, rows, 6).

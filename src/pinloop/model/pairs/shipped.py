@@ -17,7 +17,7 @@ import pinocchio as pin
 from ...boundary.marks import Array
 from ...errors import BadValue
 from ...tolerances import NO_PITCH
-from .pair import DIRECTION, LINE, NOTHING, POINT, Feature, Pair, Symbol, SymbolSolid
+from .pair import DIRECTION, LINE, NOTHING, POINT, Component, Feature, Pair, Symbol, SymbolSolid
 from .tree_joints import CIRCLE, UNIVERSAL, axis_joint, body_joint, composite, product_joint
 
 _AXIS = {"x": 0, "y": 1, "z": 2}
@@ -29,10 +29,6 @@ _HALF_TURN = np.diag([1.0, -1.0, -1.0])
 class MotionGroup(Pair):
     """A pair whose motions form a subgroup of SE(3): slides, and turns about 0, 1 or 3 axes."""
 
-    turns: ClassVar[str] = ""
-    """Axes of free rotation: "", "z" or "xyz"."""
-    slides: ClassVar[str] = ""
-    """Axes of free translation, a subset of "xyz"."""
     is_group = True
 
     @property
@@ -95,6 +91,11 @@ class MotionGroup(Pair):
     def selector(self, T: pin.SE3) -> Array:
         """The constant selector of the pair (paper 1, table 2), linear part first."""
         return _geometry(self.turns, self.slides, self.advance)[2]
+
+    @property
+    def components(self) -> tuple[tuple[Component, Array], ...]:
+        """The rows of the selector."""
+        return tuple(("twist", row) for row in self.selector(pin.SE3.Identity()))
 
     def bias(self, T: pin.SE3, V: Array) -> Array:
         """Zero, because the selector is constant."""
@@ -290,6 +291,7 @@ class Universal(Pair):
     name = "universal"
     labels = ("v_x", "v_y", "v_z", "w_xz")
     features = (LINE, Feature("x", True))
+    turns = "xyz"  # as far as its linear rows know
     tree_joints: ClassVar = {"": UNIVERSAL}
     # The symmetric turn that takes z to -x: R_z(a) R_x(b) becomes R_z(b) R_x(a).
     reversal = -np.eye(3)[::-1]
@@ -321,6 +323,12 @@ class Universal(Pair):
         rows = np.zeros((2, 6))
         rows[0, 3:], rows[1, 3] = T.rotation[2], 1.0
         return rows
+
+    @property
+    def components(self) -> tuple[tuple[Component, Array], ...]:
+        """The linear twist, and the angle between the axes."""
+        *linear, angle = np.eye(6)[:4]
+        return *(("twist", row) for row in linear), ("angle", angle)
 
     def residual(self, T: pin.SE3) -> Array:
         """Offset of the origins in B, and the cosine of the angle between the two axes."""
@@ -363,6 +371,11 @@ class _PointPair(Pair):
     """Rows ``C R v`` on the velocity of B's origin, resolved in A by the constant ``C``."""
 
     _directions: Array
+
+    @property
+    def components(self) -> tuple[tuple[Component, Array], ...]:
+        """The directions in A."""
+        return tuple(("offset", np.append(row, np.zeros(3))) for row in self._directions)
 
     def selector(self, T: pin.SE3) -> Array:
         """Rows of the velocity of B's origin in A."""
@@ -435,6 +448,11 @@ class Rod(Pair):
     def measured(cls, T: pin.SE3) -> dict[str, float]:
         """The distance of the origins."""
         return {"length": float(np.linalg.norm(T.translation))}
+
+    @property
+    def components(self) -> tuple[tuple[Component, Array], ...]:
+        """The distance."""
+        return (("rod", np.array([1.0, self.length, 0.0, 0.0, 0.0, 0.0])),)
 
     def residual(self, T: pin.SE3) -> Array:
         """How much the origins are too far apart [m]."""
