@@ -11,6 +11,7 @@ from .standards.fit import Fit, fit_brakes
 from .standards.published import Measured, StoppingTable
 from .standards.separation import Separation, separation
 from .stopping.differentiation import what_it_depends_on
+from .stopping.guesses import Guesses
 from .stopping.plan import Category0, Category1, Category2, Trigger
 from .stopping.prepared_robot import Payload
 from .stopping.recorded import JointTrajectory
@@ -36,6 +37,7 @@ __all__ = [
     "Corners",
     "Fit",
     "Grid",
+    "Guesses",
     "JointBrake",
     "JointStop",
     "JointTrajectory",

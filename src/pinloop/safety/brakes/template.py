@@ -1,7 +1,8 @@
 """Brakes guessed from what a robot's file says, as a start for editing.
 
-Limits, losses and drives are the robot's; the rest are usual values. The rules are in
-docs/brakes.md, and every number carries a note that says how it was found.
+Limits, losses and drives are the robot's; the rest follows from figures of other machines, see
+`estimates`. The rules are in docs/brakes.md, and every number carries a note that says how it was
+found.
 """
 
 from __future__ import annotations
@@ -22,12 +23,20 @@ from ...model.description import Drive
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...tolerances import ARMATURE, NO_LOAD, RANK
+from .estimates import (
+    BRAKE_SHARE,
+    DELAY,
+    RISE,
+    ROTOR,
+    STATIC_TO_DYNAMIC,
+    STOP_TIME,
+    TOLERANCE,
+    Gear,
+    gear_of,
+)
 from .joint_brake import Chain, JointBrake, Source, Value
 
 _FILE = "from the robot file"
-_STOP_TIME = 0.4
-"""Time of a controlled stop from full speed [s]."""
-_STATIC_TO_DYNAMIC = 1.15
 _GRAVITY_MARGIN = 2.0
 _SPEED = {False: 2.0, True: 1.0}
 """Full speed of a turning [rad/s] and of a sliding joint [m/s] whose file gives none."""
@@ -157,7 +166,8 @@ def _scattered(robot: Mechanism, names: list[str], start: Array, rng: np.random.
     return robot.configuration(values, start)
 
 
-Guessed = dict[str, tuple[Value, Source, str]]
+Entry = tuple[Value, Source, str]
+Guessed = dict[str, Entry]
 """Numbers of a joint, where they come from, and remarks."""
 
 
@@ -174,12 +184,17 @@ def _guess_brake(robot: Mechanism, name: str, gravity: float, inertia: float) ->
     known = bool(np.isfinite(limit) and limit > 0)
     speed = limit if known else _SPEED[sliding]
     of, unit = "speed limit" if known else "assumed speed", "m/s" if sliding else "rad/s"
-    note = f"{of} {speed:.4g} {unit} / {_STOP_TIME:g} s"
-    rate, effort = speed / _STOP_TIME, float(model.upperEffortLimit[row])
-    guessed["deceleration"] = rate, "guess", note
-    guessed |= _torques(effort, gravity, inertia, rate, ratio, sliding)
-    guessed |= {"tolerance": (0.2, "guess", ""), "delay": (0.03, "guess", "")}
-    guessed["rise"] = 0.02, "guess", ""
+    top = f"{of} {speed:.4g} {unit}"
+    rate, effort = speed / STOP_TIME.value, float(model.upperEffortLimit[row])
+    guessed["deceleration"] = rate, "guess", f"{top} / {STOP_TIME.value:.2g} s; {STOP_TIME}"
+    torques, peak = _torques(effort, gravity, inertia, rate, ratio, sliding)
+    guessed |= torques
+    if model.armature[row] == 0.0:
+        gear = gear_of(pin.computeTotalMass(model), sliding=sliding)
+        guessed["rotor_inertia"] = _rotor(gear, peak, speed, ratio, top)
+    guessed["tolerance"] = TOLERANCE, "guess", "as of new brakes of one type"
+    for key, estimate in (("delay", DELAY), ("rise", RISE)):
+        guessed[key] = float(f"{estimate.value:.2g}"), "guess", str(estimate)
     for key, losses in (("coulomb", model.upperDryFrictionLimit), ("viscous", model.damping)):
         origin: tuple[Source, str] = ("guess", "the robot's file gives none")
         guessed[key] = float(losses[row]), *(("published", _FILE) if losses[row] > 0 else origin)
@@ -187,6 +202,15 @@ def _guess_brake(robot: Mechanism, name: str, gravity: float, inertia: float) ->
     sources = {key: source for key, (_, source, _) in guessed.items()}
     notes = {key: note for key, (*_, note) in guessed.items() if note}
     return JointBrake(**values, sources=sources, notes=notes)
+
+
+def _rotor(gear: Gear, peak: float, speed: float, ratio: float, top: str) -> Entry:
+    """Rotor on the side of the motor, from peak torque and full speed of the joint."""
+    estimate = ROTOR[gear]
+    geared = "; divide by gear_ratio^2 when you add one" if ratio == 1 else f" / {ratio:g}^2"
+    how = f"{estimate.value:.2g} s x peak torque {peak:.4g} / {top}{geared}"
+    note = f"{how}; {gear} drives: {estimate}"
+    return estimate.value * peak / speed / ratio**2, "guess", note
 
 
 def _rounded(value: Value, source: Source = "guess") -> Value:
@@ -216,29 +240,35 @@ def _gear(drive: Drive | None, armature: float) -> tuple[float, Guessed]:
 
 def _torques(
     effort: float, gravity: float, inertia: float, rate: float, ratio: float, sliding: bool
-) -> Guessed:
-    """Brake and drive: the effort limit if there is one that carries gravity, else loads."""
+) -> tuple[Guessed, float]:
+    """Brake and drive, and the peak torque at the joint: by the effort limit if it carries gravity.
+
+    Brakes hold the robot, whatever the limit is.
+    """
     unit = "N" if sliding else "N m"
     geared = "" if ratio == 1 else f" / gear ratio {ratio:g}"
     worst = f"largest gravity load {gravity:.4g} {unit}"
     limit = f"effort limit {effort:g} {unit}{geared}"
-    static, note, guessed = effort, f"{limit}; {worst}", Guessed()
+    share, guessed = BRAKE_SHARE.value * STATIC_TO_DYNAMIC, Guessed()
     if 0 < effort < np.inf:
-        guessed["drive_torque"] = _rounded(effort / ratio), "published", limit
-    if not guessed:
-        static = _GRAVITY_MARGIN * gravity + inertia * rate
+        guessed["drive_torque"] = _rounded(effort / ratio), "published", f"{_FILE}: {limit}"
+    static = _GRAVITY_MARGIN * gravity
+    note = f"{_GRAVITY_MARGIN:g} x {worst}{geared}"
+    believed = gravity < effort < np.inf
+    if believed and share * effort >= static:
+        static, note = share * effort, f"{share:.2g} x {limit}; {BRAKE_SHARE}; {worst}"
+    elif believed:
+        note += f", more than {share:.2g} x {limit}"
+    elif guessed:
+        note += f"; the effort limit {effort:g} {unit} would not hold it"
+    else:
+        static += inertia * rate
         mass = f"{inertia:.4g} {'kg' if sliding else 'kg m^2'}"
         note = (
             f"({_GRAVITY_MARGIN:g} x {worst} + largest inertia {mass} x deceleration){geared}; "
             "the robot's file gives no effort limit"
         )
-    elif effort <= gravity:
-        static = _GRAVITY_MARGIN * gravity
-        note = (
-            f"{_GRAVITY_MARGIN:g} x {worst}{geared}; the effort limit {effort:g} {unit} would not "
-            "hold it"
-        )
     guessed["static_torque"] = static / ratio, "guess", note
-    dynamic = f"static_torque / {_STATIC_TO_DYNAMIC:g}"
-    guessed["dynamic_torque"] = static / ratio / _STATIC_TO_DYNAMIC, "guess", dynamic
-    return guessed
+    dynamic = f"static_torque / {STATIC_TO_DYNAMIC:g}"
+    guessed["dynamic_torque"] = static / ratio / STATIC_TO_DYNAMIC, "guess", dynamic
+    return guessed, effort if believed else static / share

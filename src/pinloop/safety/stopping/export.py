@@ -32,6 +32,7 @@ from ...units import column_name
 from ...version import __version__
 from ..brakes.brakes import Assumption, Brakes
 from ..brakes.joint_brake import Chain
+from .guesses import Guesses
 from .loads import energies_at
 from .phase import Phase
 from .plan import Category
@@ -43,6 +44,7 @@ from .result import (
     CategoryRecord,
     ChainRecord,
     Document,
+    GuessesRecord,
     JointRecord,
     LedgerRecord,
     ParameterRecord,
@@ -53,6 +55,7 @@ from .result import (
     ToolRecord,
 )
 from .stop_equations import StopEquations
+from .stop_table import headline_of
 from .travel import JointStop, checked_interval, point_motion
 
 Record = TypeVar("Record")
@@ -224,6 +227,7 @@ def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -
     load = payload_of(result.history.train.robot, result.robot)
     return {
         "format": FORMAT,
+        "headline": headline_of(result).text,
         "disclaimer": PLANNING_AID,
         "versions": versions(),
         "settings": dict(settings or {}),
@@ -238,6 +242,7 @@ def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -
         "outcome": result.outcome,
         "stopping_time_s": result.stopping_time,
         "reaction_time_s": result.reaction_time,
+        "guesses": _guesses(result.guesses),
         "joints": {name: _joint(result, joint) for name, joint in result.joints.items()},
         "tool": _tool(result),
         "ledger": _ledger(result),
@@ -362,6 +367,19 @@ def _tool(result: StopResult) -> ToolRecord:
     point = result.point()
     ends = {"start_m": _numbers(point.path[0]), "end_m": _numbers(point.path[-1])}
     return _filled(ToolRecord, point, ends)
+
+
+def _guesses(guesses: Guesses) -> GuessesRecord:
+    bands = [
+        None if band is None else [end if math.isfinite(end) else None for end in band]
+        for band in (guesses.stopping_time, guesses.path)
+    ]
+    return {
+        "parameters": list(guesses.parameters),
+        "missing": list(guesses.missing),
+        "stopping_time_s": bands[0],
+        "path_m": bands[1],
+    }
 
 
 def _ledger(result: StopResult) -> LedgerRecord:

@@ -29,6 +29,7 @@ from ..space.clearance import Approach, SelfCollisions, clearance, self_collisio
 from ..space.interval_tree import joint_limits
 from ..space.solids import Obstacle
 from ..space.swept import SweptVolume, swept_volume
+from .guesses import Guesses
 from .history import StopHistory
 from .loads import Ledger, Loads, energy_ledger, measure_loads
 from .plan import Category
@@ -124,6 +125,15 @@ class StopResult:
         """Every number of chain and brakes that the stop rests on, with its provenance."""
         # The robot that stopped has rotors behind gears with losses beside its mass matrix.
         return self.brakes.assumptions(self.history.train.robot, self.chain)
+
+    @cached_property
+    def guesses(self) -> Guesses:
+        """Brake data that are guesses, and between what the stop is likely to be.
+
+        With guesses it takes a few stops more, when first asked for.
+        """
+        guesses: Guesses = forward("safety.stopping.guess_band", "find_guesses", self)
+        return guesses
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -428,6 +438,15 @@ class LedgerRecord(TypedDict):
     relative_error: Annotated[float, "size of the error over the energy turned over"]
 
 
+class GuessesRecord(TypedDict):
+    """Brake data that are guesses, and the shortest and longest of nine in ten such stops."""
+
+    parameters: list[str]
+    missing: Annotated[list[str], "joints without rotor inertia, which makes stops too short"]
+    stopping_time_s: Annotated[list[float | None] | None, "null: no band; in it: does not hold"]
+    path_m: Annotated[list[float | None] | None, "of the tool; null: no band; in it: does not hold"]
+
+
 class EventRecord(TypedDict):
     """Something that happened."""
 
@@ -439,6 +458,7 @@ class Document(TypedDict):
     """A computed stop of a robot: what went in, what came out. A planning aid, no certificate."""
 
     format: Literal["pinloop-stop-1"]
+    headline: Annotated[str, "outcome and time; where brake data are guesses, says so"]
     disclaimer: str
     created: NotRequired[Annotated[str, "only if asked for; UTC, ISO 8601"]]
     versions: dict[str, str]
@@ -454,6 +474,7 @@ class Document(TypedDict):
     outcome: Literal["stopped", "does not hold", "time-out"]
     stopping_time_s: float
     reaction_time_s: float
+    guesses: GuessesRecord
     joints: dict[str, JointRecord]
     tool: ToolRecord
     ledger: LedgerRecord

@@ -61,7 +61,7 @@ def stop_table(
     blocks.append(Notes.of("Warnings", result.warnings, "caution"))
     assumed = assumption_lines(result.assumptions, result.category.number)
     blocks.append(Notes("Assumptions and sources", assumed))
-    return Report.of(_title(result), blocks, PLANNING_AID)
+    return Report.of(headline_of(result), blocks, PLANNING_AID)
 
 
 _KINDS = {"deg": "turn", "mm": "slide"}
@@ -78,14 +78,17 @@ def _sorts(result: StopResult, joints: Sequence[JointStop]) -> list[tuple[list[J
 # -- headline -----------------------------------------------------------------------------------
 
 
-def _title(result: StopResult) -> Cell:
+def headline_of(result: StopResult) -> Cell:
+    """What is to be said of a stop ahead of all else: outcome, time, guesses."""
     name = printable(result.robot.name)
     time = milliseconds(result.stopping_time)
+    guessed = f"; {result.guesses.headline}" if result.guesses else ""
     if result.outcome == "stopped":
-        return Cell(f"{name}: stopped after {time}, and holds", "good")
+        mark: Mark = "caution" if guessed else "good"
+        return Cell(f"{name}: stopped after {time}, and holds{guessed}", mark)
     if result.outcome == "does not hold":
-        return Cell(f"{name}: DOES NOT HOLD", "bad")
-    return Cell(f"{name}: NOT STOPPED within {time}", "bad")
+        return Cell(f"{name}: DOES NOT HOLD{guessed}", "bad")
+    return Cell(f"{name}: NOT STOPPED within {time}{guessed}", "bad")
 
 
 def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> KeyValues:
@@ -113,6 +116,8 @@ def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> KeyValues
         ("brakes", _brakes(result)),
         *facts,
     ]
+    if result.guesses:
+        entries.insert(1, ("guesses", Cell(result.guesses.details, "caution")))
     entries += [("fault", Cell(printable(fault), "caution")) for fault in brakes.faults]
     return KeyValues.of("Stop", entries)
 
@@ -341,7 +346,22 @@ def _still_spinning(result: StopResult) -> Iterator[str]:
 def _limits_passed(result: StopResult) -> Iterator[str]:
     # An end stop that is hit comes before a speed that is passed.
     for passed in sorted(joint_limits(result.run), key=lambda limit: limit.kind == "velocity"):
-        yield _limit_sentence(result.robot, passed)
+        yield _limit_sentence(result.robot, passed) + _coasting(result, passed)
+
+
+def _coasting(result: StopResult, passed: LimitPassed) -> str:
+    """The way out for a joint that is fastest between the end of its drive and its brake."""
+    history, name = result.history, passed.joint
+    if passed.kind != "velocity" or name not in result.brakes.joints:
+        return ""
+    column, times = result.robot.coordinates(name).v.start, history.brake_times
+    full = float(times.engagement(history.train)[1][column])
+    if not times.off < passed.worst_t <= full:
+        return ""
+    wanted = "check its delay and rotor_inertia"
+    if history.train.reflected[column] == 0.0:
+        wanted = "its rotor_inertia is missing: 'pinloop brakes init' estimates it; check its delay"
+    return f"; gravity and the other joints speed it up before its brake acts in full: {wanted}"
 
 
 def _limit_sentence(robot: Mechanism, passed: LimitPassed) -> str:

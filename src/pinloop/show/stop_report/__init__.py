@@ -113,7 +113,11 @@ def _badge(result: StopResult) -> Badge:
         "does not hold": Badge("bad", "DOES NOT HOLD", ""),
         "time-out": Badge("bad", "NOT STOPPED", " within the time computed"),
     }
-    return badges[result.outcome].beyond(beyond, "")
+    badge = badges[result.outcome].beyond(beyond, "")
+    if not result.guesses:
+        return badge
+    mark = "warn" if badge.mark == "good" else badge.mark
+    return Badge(mark, badge.word, f"{badge.more}; {result.guesses.headline}")
 
 
 def _cards(result: StopResult) -> Iterator[Card]:
