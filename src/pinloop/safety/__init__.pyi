@@ -1,5 +1,13 @@
 from .brakes.brakes import Brakes
 from .brakes.joint_brake import Chain, JointBrake
+from .brakes.laws import (
+    ConstantDeceleration,
+    ConstantTime,
+    DriveTorque,
+    FirstOrder,
+    JerkLimited,
+    StopLaw,
+)
 from .space.clearance import Approach, SelfCollisions, clearance, self_collisions
 from .space.interval_tree import joint_limits
 from .space.solids import Obstacle
@@ -34,10 +42,15 @@ __all__ = [
     "Category2",
     "Chain",
     "Comparison",
+    "ConstantDeceleration",
+    "ConstantTime",
     "Corners",
+    "DriveTorque",
+    "FirstOrder",
     "Fit",
     "Grid",
     "Guesses",
+    "JerkLimited",
     "JointBrake",
     "JointStop",
     "JointTrajectory",
@@ -52,6 +65,7 @@ __all__ = [
     "Sobol",
     "Space",
     "Standstill",
+    "StopLaw",
     "StopResult",
     "StopSensitivity",
     "StoppingTable",

@@ -50,7 +50,12 @@ def test_defaults() -> None:
         "viscous": 0.0,
         "short_circuit": 0.0,
         "drive_torque": None,
+        "law": "constant-deceleration",
         "deceleration": None,
+        "ramp_time": None,
+        "jerk": None,
+        "time_constant": None,
+        "torque_share": 1.0,
         "peak_gear_torque": None,
         "pitch": 0.0,
         "tooth_offset": 0.0,
@@ -115,6 +120,8 @@ def test_the_command_comes_after_sensor_and_controller() -> None:
         ("short_circuit", -1.0, "at least 0"),
         ("drive_torque", -1.0, "at least 0"),
         ("deceleration", 0.0, "above 0"),
+        ("law", "at-once", "constant-deceleration or constant-time or jerk-limited"),
+        ("torque_share", 1.1, "at most 1"),
         ("peak_gear_torque", 0.0, "above 0"),
         ("pitch", -0.1, "at least 0"),
         ("tooth_offset", -np.inf, "it must be a finite number$"),
@@ -355,10 +362,14 @@ def test_assumptions() -> None:
     tooth = {"pitch", "tooth_offset", "impact_time"}
     friction = {"side", "dynamic_torque", "static_torque", "tolerance", "band", "rise"}
     stribeck = {"breakaway", "stribeck_speed"}
+    everything -= {"ramp_time", "jerk", "time_constant", "torque_share"}  # of other laws
     assert of["a"] == everything - tooth - stribeck
     assert of["b"] == everything - tooth - stribeck - friction - {"delay"}
     of_tooth = {name for _, name in rows(Brakes({"c": JointBrake(kind="tooth")}))}
     assert of_tooth - set(CHAIN_PARAMETERS) == everything - stribeck - friction
+    curved = JointBrake(law="jerk-limited", ramp_time=1.0)
+    of_curved = {name for _, name in rows(Brakes({"e": curved}))}
+    assert {"jerk", "deceleration", "law"} <= of_curved and "ramp_time" not in of_curved
     slipping = JointBrake(coulomb=1.0, breakaway=2.0, stribeck_speed=0.1)
     of_slipping = {name for _, name in rows(Brakes({"d": slipping}))}
     assert of_slipping >= stribeck and "band" not in of_slipping

@@ -236,7 +236,7 @@ def test_shipped_files_fit_their_robots(name: str) -> None:
     used = brakes.assumptions(robot)
     assert {row.source for row in used} == {"guess"}
     # Only what such a stop does not use may be left out.
-    assert {row.parameter for row in used if not row.given} == {"short_circuit"}
+    assert {row.parameter for row in used if not row.given} == {"short_circuit", "law"}
     for joint, brake in brakes.joints.items():
         row = robot.coordinates(joint).v.start
         assert brake.gear_ratio == robot.drives[joint].reduction

@@ -264,7 +264,7 @@ def test_assumptions_are_grouped() -> None:
 
 def test_what_only_controlled_stops_need_is_told_there() -> None:
     by = on_axis(dynamic_torque=9.0, deceleration=10.0)
-    (line,) = [x for x in assumed(stopped(wheel(), 1.0, by, category=2)) if "deceleration" in x]
+    (line,) = [x for x in assumed(stopped(wheel(), 1.0, by, category=2)) if "deceleration 10" in x]
     assert "deceleration 10 rad/s^2" in line
     assert any("drive_torque not limited" in x for x in assumed(
         stopped(wheel(), 1.0, by, category=2)))  # fmt: skip

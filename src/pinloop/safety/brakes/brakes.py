@@ -21,6 +21,7 @@ from ...tables.number_format import listed
 from .joint_brake import (
     CHAIN_PARAMETERS,
     JOINT_PARAMETERS,
+    LAW_PARAMETERS,
     Chain,
     FrozenTable,
     JointBrake,
@@ -29,8 +30,10 @@ from .joint_brake import (
     Value,
     quantity,
 )
+from .laws import LAWS, StopLaw
 from .template import driven_joints, guess
 
+_BY_CATEGORY = "given with the category of the stop"
 _LONG = 0.5
 """Times above it [s] are suspicious: brakes of robots need hundredths of a second."""
 
@@ -145,6 +148,30 @@ class Brakes:
         """
         bands = band if isinstance(band, Mapping) else dict.fromkeys(self.joints, band)
         changed = {name: replace(self._joint(name), band=at) for name, at in bands.items()}
+        return replace(self, joints={**self.joints, **changed})
+
+    def with_law(self, law: StopLaw, joints: Iterable[str]) -> Brakes:
+        """Return the same with drives that stop by a law, and with the numbers that it gives.
+
+        A law that is not in the brakes file leaves its name there as it was.
+
+        Args:
+            law: the law.
+            joints: whose drives; what has no entry here has no numbers either.
+        """
+        changes: dict[str, Any] = {k: x for k, x in law.own.items() if k in JOINT_PARAMETERS}
+        if law.name in LAWS:
+            changes["law"] = law.name
+        changed = {
+            name: replace(
+                self.joints[name],
+                **changes,
+                sources={**self.joints[name].sources, **dict.fromkeys(changes, "guess")},
+                notes={**self.joints[name].notes, **dict.fromkeys(changes, _BY_CATEGORY)},
+            )
+            for name in joints
+            if name in self.joints
+        }
         return replace(self, joints={**self.joints, **changed})
 
     def for_robot(self, robot: Mechanism) -> Brakes:
@@ -295,7 +322,7 @@ def _assumption(
 
 # -- assumptions in words -----------------------------------------------------------------------
 
-_CONTROLLED = ("drive_torque", "deceleration")
+_CONTROLLED = ("drive_torque", "law", *LAW_PARAMETERS)
 """Parameters without any effect in a stop of category 0."""
 _JOINED = "\N{NO-BREAK SPACE}"
 _MOST_VALUES = 6

@@ -18,6 +18,7 @@ from ...boundary.arguments import public
 from ...boundary.marks import NotNegative, Positive, Range, parted
 from ...boundary.schema import keys_of
 from ...errors import BadValue, UnknownName
+from .laws import LAWS, LawName, Share
 
 Kind = Literal["friction", "tooth", "none"]
 Side = Literal["motor", "joint"]
@@ -152,8 +153,13 @@ class JointBrake:
             motor side.
         drive_torque: largest torque of the drive in a controlled stop (categories 1 and 2), motor
             side.
+        law: how the drive brings the joint to rest in a controlled stop (categories 1 and 2).
         deceleration: deceleration of the joint in a controlled stop (categories 1 and 2), joint
             side.
+        ramp_time: time of a controlled stop from any speed, of the laws in constant time.
+        jerk: largest rate of the acceleration in a controlled stop with limited jerk, joint side.
+        time_constant: time constant of an exponential controlled stop.
+        torque_share: share of drive_torque that the drive brakes with, where it follows no ramp.
         peak_gear_torque: torque that the gear may carry for a moment, joint side.
         pitch: tooth brake: distance of the teeth, joint side; 0: it engages at once.
         tooth_offset: tooth brake: joint coordinate of one tooth.
@@ -185,10 +191,15 @@ class JointBrake:
     viscous: Annotated[NotNegative, Parameter("N m s/rad", "N s/m")] = 0.0
     short_circuit: Annotated[NotNegative, Parameter("N m s/rad", where="motor")] = 0.0
     drive_torque: Annotated[NotNegative | None, replace(_AT_MOTOR, otherwise="not limited")] = None
+    law: Annotated[LawName, Parameter()] = "constant-deceleration"
     deceleration: Annotated[
         Positive | None,
         Parameter("rad/s^2", "m/s^2", otherwise="unknown; categories 1 and 2 need it"),
     ] = None
+    ramp_time: Annotated[Positive | None, Parameter("s", otherwise="unknown")] = None
+    jerk: Annotated[Positive | None, Parameter("rad/s^3", "m/s^3", otherwise="unknown")] = None
+    time_constant: Annotated[Positive | None, Parameter("s", otherwise="unknown")] = None
+    torque_share: Annotated[Share, Parameter()] = 1.0
     peak_gear_torque: Annotated[Positive | None, replace(_TORQUE, otherwise="unknown")] = None
     pitch: Annotated[NotNegative, _ANGLE] = 0.0
     tooth_offset: Annotated[float, _ANGLE] = 0.0
@@ -228,6 +239,8 @@ class JointBrake:
         if parameter in ("breakaway", "stribeck_speed"):
             return self.breakaway is not None and self.breakaway > self.coulomb
         if parameter == "band" and self.tolerance == 0:
+            return False
+        if parameter in LAW_PARAMETERS and parameter not in LAWS[self.law].numbers:
             return False
         if parameter not in JOINT_PARAMETERS:
             raise UnknownName("parameter of a brake", parameter, JOINT_PARAMETERS)
@@ -272,7 +285,7 @@ def _parameters_of(kind: type[JointBrake | Chain]) -> FrozenTable[Parameter]:
                 # The range of an optional number is that of the number.
                 inner = [parted(part) for part in get_args(bare) if part is not NoneType]
                 marks += tuple(more for _, others in inner for more in others)
-                words = get_args(bare) if bare in (Kind, Side) else ()
+                words = get_args(bare) if bare in (Kind, Side, LawName) else ()
                 limits = next((m for m in marks if isinstance(m, Range)), Range())
                 parameters[name] = replace(
                     mark, meaning=key.meaning, default=key.default, words=words, limits=limits
@@ -282,6 +295,8 @@ def _parameters_of(kind: type[JointBrake | Chain]) -> FrozenTable[Parameter]:
 
 JOINT_PARAMETERS = _parameters_of(JointBrake)
 """Parameters of a joint, in the order of the file."""
+LAW_PARAMETERS = frozenset(name for law in LAWS.values() for name in law.numbers) - {"drive_torque"}
+"""Numbers of a drive that count with some laws only."""
 CHAIN_PARAMETERS = _parameters_of(Chain)
 """Parameters of the chain from the signal to the command, in the order of the file."""
 

@@ -21,6 +21,7 @@ from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...tables.number_format import units_of
 from ...tables.report import Table
+from ...tolerances import ONE_CAUSE, TIME_SUM
 from .history import StopHistory
 from .inputs import InputChanges, StopInput, distinct_names, stop_inputs
 from .loads import SINKS
@@ -106,7 +107,8 @@ class _Output:
             if self.value == 0.0:  # nothing moved
                 return np.zeros(variation.changes.shape[1])
             since = np.where(history.train.single, stand_since(history), -np.inf)
-            return _time_change(history, variation, int(np.nanargmax(since)))
+            last = np.flatnonzero(since >= np.nanmax(since) - TIME_SUM).tolist()
+            return _last_change(history, variation, last)
         joint = self.name.partition(":")[2]
         if kind == "displacement":
             return self._displacement(joint or self.stop.tool, variation)
@@ -150,6 +152,16 @@ def _time_change(history: StopHistory, variation: StopVariation, column: int) ->
         "derivative"
     )
     return np.full(count, np.nan)
+
+
+def _last_change(history: StopHistory, variation: StopVariation, last: list[int]) -> Array:
+    """By how much later the last coordinates come to rest, all at once; unknown where they part."""
+    every = np.array([_time_change(history, variation, column) for column in last])
+    parted = ~(np.ptp(every, axis=0) <= ONE_CAUSE * np.abs(every).max(axis=0))
+    if parted.any() and np.isfinite(every).all():
+        names = ", ".join(history.train.names[column] for column in last)
+        variation.notes.append(f"{names} come to rest at once: their last has no derivative")
+    return np.where(parted, np.nan, every[0])
 
 
 def _outputs(stop: StopResult, names: Iterable[str] | None) -> list[_Output]:

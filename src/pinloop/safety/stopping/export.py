@@ -326,6 +326,8 @@ def category_record(category: Category) -> CategoryRecord:
     record: CategoryRecord = {"number": category.number}
     if category.controlled:
         record["on_path"] = category.on_path
+        if category.law is not None:
+            record["law"] = category.law.name
     if category.brakes_at_rest or category.time_limit is not None:
         record["time_limit_s"] = category.time_limit
     if where := origin(type(category)):

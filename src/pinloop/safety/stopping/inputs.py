@@ -37,11 +37,12 @@ _TORQUE = "brake_torque"
 _OF_BRAKE = (
     *("dynamic_torque", "static_torque", "band", "delay", "rise", "coulomb", "breakaway"),
     *("stribeck_speed", "viscous", "short_circuit", "efficiency", "gear_ratio", "rotor_inertia"),
-    *("drive_torque", "deceleration"),
+    *("drive_torque", "deceleration", "ramp_time", "jerk", "time_constant", "torque_share"),
 )
 """Parameters of a joint in the brakes file that the motion depends on smoothly."""
-_OF_PLAN = ("speed", "deceleration", "instant", *CHAIN_PARAMETERS)
-_OF_CONTROL = ("drive_torque", "deceleration")
+_OF_RAMP = ("deceleration", "ramp_time", "jerk", "time_constant")
+_OF_PLAN = ("speed", "instant", *_OF_RAMP, *CHAIN_PARAMETERS)
+_OF_CONTROL = ("drive_torque", "torque_share", *_OF_RAMP)
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def _all_names(history: StopHistory) -> Iterator[str]:
             torque = quantity in ("dynamic_torque", "static_torque")
             if torque or quantity == "gear_ratio" or (quantity in _OF_CONTROL and not controlled):
                 continue  # the torques together are what counts; teeth can be counted
-            if quantity == "deceleration" and history.run.v[0, history.train.columns[name]] == 0.0:
+            if quantity in _OF_RAMP and history.run.v[0, history.train.columns[name]] == 0.0:
                 continue
             if _number(history, brake, quantity) is not None:
                 yield f"{quantity}:{name}"

@@ -6,6 +6,7 @@ then cuts the power. Category 2 brings it to rest and keeps the power.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
@@ -19,12 +20,13 @@ from ...errors import BadValue
 from ...integrate import NoBranch
 from ...linalg.saddle import Saddle
 from ...simulation.passages import open_passage
-from ...tolerances import NO_SPEED, TIME_SUM
+from ...tolerances import HELD_ACCELERATION, NO_SPEED, TIME_SUM
 from ..brakes.brakes import Brakes
-from ..brakes.joint_brake import Chain
+from ..brakes.joint_brake import Chain, JointBrake
+from ..brakes.laws import LAWS, Ramp, StopLaw
 from .prepared_robot import Drivetrain
 from .recorded import JointTrajectory
-from .reference import EvenPiece, Piece, RecordedPiece, Reference, slow_joints
+from .reference import CurvedPiece, EvenPiece, Piece, RecordedPiece, Reference, slow_joints
 
 
 class Category:
@@ -44,6 +46,8 @@ class Category:
     """Whether brakes are commanded when all stand, and the power is cut when they hold."""
     on_path: bool = False
     """Whether the drives slow down along the path, all joints together."""
+    law: StopLaw | None = None
+    """How the drives slow down; None: as the brakes file says."""
     time_limit: float | None = None
     """From the command until brakes come in any case, and the power is cut [s]."""
 
@@ -70,10 +74,12 @@ class Category1(Category):
     Args:
         on_path: slow down along the path, all joints together; otherwise each by its own ramp.
         time_limit: from the command until brakes come in any case [s]; None: when all stand.
+        law: how the drives slow down, e.g. `ConstantTime(0.3)`; as the brakes file says by default.
     """
 
     on_path: bool = False
     time_limit: Positive | None = None
+    law: Annotated[StopLaw | None, INTERNAL] = None
     number = 1
     title = "1: drives bring the robot to rest, then brakes, then power off"
     brakes_at_rest = True
@@ -87,9 +93,11 @@ class Category2(Category):
 
     Args:
         on_path: slow down along the path, all joints together; otherwise each by its own ramp.
+        law: how the drives slow down, e.g. `ConstantTime(0.3)`; as the brakes file says by default.
     """
 
     on_path: bool = False
+    law: Annotated[StopLaw | None, INTERNAL] = None
     number = 2
     title = "2: drives bring the robot to rest and hold it"
 
@@ -177,6 +185,7 @@ class Plan:
         brake_times: when brakes are commanded and power goes, as far as known at the signal.
         reference: what the drives follow.
         duration: how long they take from the command until all stand [s]; 0 without control.
+        ramp: the speed on the path, from 1 to 0, if all is to stay on its path.
         longest: how long they may take on their path [s]: until a recorded motion ends; 0 if all
             is not to stay on its path.
     """
@@ -186,7 +195,12 @@ class Plan:
     brake_times: BrakeTimes
     reference: Reference
     duration: float = 0.0
+    ramp: Ramp = Ramp()  # noqa: RUF009 (frozen)
     longest: float = 0.0
+
+    def lasting(self, duration: float) -> Ramp:
+        """The speed on the path with another duration [s]."""
+        return self.ramp if duration == self.ramp.end else self.ramp.stretched(duration)
 
     def on_path(self, duration: float) -> Plan:
         """The plan with all joints together on the path that they were on.
@@ -197,9 +211,11 @@ class Plan:
             BadValue: a recorded motion ends before.
         """
         command = self.brake_times.command
-        slowing = self.reference.pieces[0].slowed(command, duration)
+        before = self.reference.pieces[0]
+        assert not isinstance(before, CurvedPiece)
+        slowing = before.slowed(command, self.lasting(duration))
         rest = EvenPiece(command + duration, np.zeros(len(self.reference.follows)))
-        return replace(self, reference=self.reference.stops_by(slowing, rest), duration=duration)
+        return replace(self, reference=self.reference.stops_by(*slowing, rest), duration=duration)
 
 
 def make_plan(
@@ -231,22 +247,28 @@ def make_plan(
     if now:
         return plan
     # At rest the spline through a recording leaves rounding.
-    speed, times = first.v(command), np.zeros(len(v0))
-    speed = np.where(np.abs(speed) > NO_SPEED, speed, 0.0)
-    for name, column in columns.items():
-        if speed[column] != 0.0:
-            times[column] = abs(speed[column]) / _deceleration(brakes, name, category.number)
-    duration = float(times.max(initial=0.0))
-    if duration == 0.0:
-        return replace(plan, reference=reference.stops_by(EvenPiece(command, rest)))
+    v, a = (
+        np.where(np.abs(x) > least, x, 0.0)
+        for x, least in ((first.v(command), NO_SPEED), (first.a(command), HELD_ACCELERATION))
+    )
+    drives = {
+        k: _drive(brakes, name, category) for name, k in columns.items() if v[k] != 0.0 or a[k]
+    }
     if not category.on_path:
-        pieces = slow_joints(command, speed, times)
+        ramps = {
+            k: law.ramp(float(v[k]), float(a[k]), numbers) for k, (law, numbers) in drives.items()
+        }
+        pieces = slow_joints(command, ramps, len(v0))
+        duration = max((ramp.end for ramp in ramps.values()), default=0.0)
         return replace(plan, reference=reference.stops_by(*pieces), duration=duration)
+    if not v.any():
+        return replace(plan, reference=reference.stops_by(EvenPiece(command, rest)))
+    ramp = _path_ramp({k: drive for k, drive in drives.items() if v[k] != 0.0}, v)
     longest = np.inf
     if trigger.motion is not None:
-        # Slowing down evenly the robot goes half as far on its path as at its speed.
-        longest = 2.0 * (trigger.motion.end - trigger.at - command) * (1.0 - TIME_SUM)
-    return replace(plan, longest=longest).on_path(duration)
+        left = trigger.motion.end - trigger.at - command
+        longest = left * ramp.end / ramp.whole * (1.0 - TIME_SUM)
+    return replace(plan, ramp=ramp, longest=longest).on_path(ramp.end)
 
 
 def _driven(equations: EquationsOfMotion, brakes: Brakes, q: Array, v: Array) -> dict[str, int]:
@@ -275,14 +297,37 @@ def _driven(equations: EquationsOfMotion, brakes: Brakes, q: Array, v: Array) ->
     return chosen
 
 
-def _deceleration(brakes: Brakes, joint: str, category: int) -> float:
+def _drive(brakes: Brakes, joint: str, category: Category) -> tuple[StopLaw, dict[str, float]]:
+    """The law by which a drive brings its joint to rest, and its numbers."""
     brake = brakes.joints.get(joint)
-    if brake is None or brake.deceleration is None:
+    law = category.law or LAWS[JointBrake().law if brake is None else brake.law]
+    values = {name: getattr(brake, name, None) for name in law.numbers}
+    for name in law.needs:
+        if values[name] is None:
+            example = f"joints: {joint}: {name}: {_EXAMPLES.get(name, 1.0)}"
+            raise BadValue(
+                f"a stop of category {category.number} {law.title} needs the {name} of joint "
+                f"'{joint}'; give it in the brakes file: {example}"
+            )
+    return law, {name: value for name, value in values.items() if value is not None}
+
+
+_EXAMPLES = {"deceleration": 5.0, "ramp_time": 0.4, "time_constant": 0.1, "jerk": 100.0}
+
+
+def _path_ramp(drives: Mapping[int, tuple[StopLaw, dict[str, float]]], v: Array) -> Ramp:
+    """The speed on a path, from 1 to 0, that the drives of all joints that move allow.
+
+    ``drives``: law and numbers by velocity coordinate. ``v``: velocity, shape (nv,).
+    """
+    laws = {law.name: law for law, _ in drives.values()}
+    if len(laws) > 1 or not all(law.on_path for law in laws.values()):
         raise BadValue(
-            f"a stop of category {category} needs the deceleration of joint '{joint}'; give it in "
-            f"the brakes file: joints: {joint}: deceleration: 5.0"
+            f"the drives stop by the laws {', '.join(laws)}; on the path all need one and the same "
+            "that is told in time; give one with the category, e.g. law=pl.safety.ConstantTime(0.3)"
         )
-    return brake.deceleration
+    (law,) = laws.values()
+    return law.together([(float(v[k]), numbers) for k, (_, numbers) in drives.items()])
 
 
 def _before_command(trigger: Trigger, columns: dict[str, int], v0: Array) -> Piece:

@@ -34,6 +34,7 @@ from ...simulation.modes import ModalSystem
 from ...tolerances import NO_ACCELERATION
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import JointBrake
+from ..brakes.laws import DriveTorque
 
 _DAMPING = "viscous friction", "short circuit"
 
@@ -153,6 +154,7 @@ class Drivetrain:
         delay: from the command to the first torque [s], shape (nv,).
         rise: from the first to the full torque [s], shape (nv,).
         limit: largest torque of the drive at the joint, before losses [N m], shape (nv,).
+        pull: what of it the drive gives where it cannot follow, or follows no ramp, shape (nv,).
         teeth: mask of the coordinates with a tooth brake.
         dry: mask of the coordinates that may stick, or whose losses depend on the direction.
     """
@@ -166,7 +168,7 @@ class Drivetrain:
         self._coulomb = np.where(self.single, robot.model.upperDryFrictionLimit, 0.0)
         self._viscous = np.array(robot.model.damping)
         self.reflected = np.array(robot.model.armature)
-        self.efficiency, self.limit = np.ones(nv), np.full(nv, np.inf)
+        self.efficiency, self.limit, self.pull = np.ones(nv), np.full(nv, np.inf), np.ones(nv)
         self.delay, self.rise = np.zeros(nv), np.zeros(nv)
         self._extra, self._shape = np.zeros(nv), np.full(nv, np.inf)
         self._short = np.zeros(nv)
@@ -195,6 +197,8 @@ class Drivetrain:
         self._short[i] = ratio**2 * brake.short_circuit
         if brake.drive_torque is not None:
             self.limit[i] = ratio * brake.drive_torque
+        if brake.law == DriveTorque.name:
+            self.pull[i] = brake.torque_share
         if brake.kind == "none":
             return
         self.delay[i], self.rise[i] = brake.delay, brake.rise
@@ -256,7 +260,7 @@ class Drivetrain:
     def dragged(self, sliding: Sliding) -> Array:
         """Torque of drives that cannot follow, at the joints and before losses [N m]."""
         sign = sliding.saturated_drive_sign
-        return np.asarray(sign * np.where(sign == 0.0, 0.0, self.drive(sliding)))
+        return np.asarray(sign * np.where(sign == 0.0, 0.0, self.pull * self.drive(sliding)))
 
     def sliding_torques(self, sliding: Sliding) -> SlidingTorques:
         """The torques of everything that slides, as long as that stays so."""

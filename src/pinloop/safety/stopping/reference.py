@@ -1,11 +1,12 @@
 """What the drives follow while they have power: velocities over time, piece by piece.
 
 Before the command the robot goes on as it was; in categories 1 and 2 it is then brought to rest,
-each joint by its own ramp, or all on the path that they were on.
+each joint by its own ramp, or all on the path that they were on. Ramps come from `brakes.laws`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...boundary.marks import Array, Mask
 from ...errors import BadValue
+from ..brakes.laws import Ramp, Segment
 from .recorded import JointTrajectory
 
 
@@ -45,18 +47,43 @@ class EvenPiece:
         """Its rate, shape (nv,)."""
         return 0.0 * self.speeds if self.rates is None else self.rates
 
-    def slowed(self, start: float, duration: float) -> EvenPiece:
-        """The same path, on which the robot comes evenly to rest: from when, and how long [s]."""
-        return EvenPiece(start, self.v(start), -self.v(start) / duration)
+    def slowed(self, start: float, ramp: Ramp) -> tuple[Piece, ...]:
+        """The same path, on which the robot comes to rest: from when on [s], and how."""
+        v = self.v(start)
+        return tuple(moving(start, segment.times(v)) for segment in ramp.segments)
+
+
+@dataclass(frozen=True, eq=False)
+class CurvedPiece:
+    """Velocities that change as a segment of a ramp.
+
+    Args:
+        start: when it begins [s].
+        segment: their courses, arrays of shape (nv,).
+        may_reverse: mask of the coordinates that may turn round in it, or start after a rest,
+            shape (nv,).
+    """
+
+    start: float
+    segment: Segment
+    may_reverse: Mask
+
+    def v(self, t: float) -> Array:
+        """Velocity, shape (nv,)."""
+        return np.asarray(self.segment.v(t - self.start))
+
+    def a(self, t: float) -> Array:
+        """Its rate, shape (nv,)."""
+        return np.asarray(self.segment.a(t - self.start))
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedPiece:
-    """A recorded motion, as it is or slowed down evenly.
+    """A recorded motion, as it is or slowed down.
 
     Slowed down, the robot is at time ``t`` where it would have been at the parameter
-    ``s = start + past - past^2 / (2 duration)`` of its path, with ``past = t - start``, and its
-    velocity is ``ds/dt = 1 - past / duration`` times what it would have been.
+    ``s = done + way(t - start)`` of its path, and its velocity is ``ds/dt``, the speed of a segment
+    of a ramp from 1 to 0, times what it would have been.
 
     Args:
         start: when it begins [s].
@@ -66,7 +93,8 @@ class RecordedPiece:
         columns: their velocity coordinates, shape (k,).
         may_reverse: mask of the coordinates that may turn round in it, or start after a rest,
             shape (nv,).
-        duration: how long it takes to slow down [s]; infinite: the motion goes on as recorded.
+        pace: how it slows down; None: the motion goes on as recorded.
+        done: where it is on its path when it begins to, as time since the signal [s].
     """
 
     start: float
@@ -75,26 +103,29 @@ class RecordedPiece:
     joints: NDArray[np.intp]
     columns: NDArray[np.intp]
     may_reverse: Mask
-    duration: float = np.inf
+    pace: Segment | None = None
+    done: float = 0.0
 
     def v(self, t: float) -> Array:
         """Velocity, shape (nv,)."""
-        s, rate = self._parameter(t)
+        s, rate, _ = self._parameter(t)
         return self._spread(self.motion.rates(self.signal + s)) * rate
 
     def a(self, t: float) -> Array:
         """Its rate, shape (nv,)."""
-        s, rate = self._parameter(t)
+        s, rate, change = self._parameter(t)
         a = self._spread(self.motion.accelerations(self.signal + s)) * rate**2
-        if np.isinf(self.duration):
+        if change == 0.0:
             return a
-        return np.asarray(a - self._spread(self.motion.rates(self.signal + s)) / self.duration)
+        return np.asarray(a + self._spread(self.motion.rates(self.signal + s)) * change)
 
-    def slowed(self, start: float, duration: float) -> RecordedPiece:
-        """The same path, on which the robot comes evenly to rest, if it is known for so long."""
-        # Slowing down evenly the robot goes half as far on its path as at its speed.
-        self.require_known(start + 0.5 * duration)
-        return replace(self, start=start, duration=duration)
+    def slowed(self, start: float, ramp: Ramp) -> tuple[Piece, ...]:
+        """The same path, on which the robot comes to rest, if it is known for so long."""
+        self.require_known(start + ramp.whole)
+        return tuple(
+            replace(self, start=start + x.start, pace=x, done=start + ramp.way(x.start))
+            for x in ramp.segments
+        )
 
     def require_known(self, until: float) -> None:
         """Check that the motion is recorded for as long as the robot follows it.
@@ -108,10 +139,14 @@ class RecordedPiece:
                 "record longer"
             )
 
-    def _parameter(self, t: float) -> tuple[float, float]:
-        """Parameter of the path, and its rate."""
+    def _parameter(self, t: float) -> tuple[float, float, float]:
+        """Parameter of the path, its rate, and the rate of that."""
+        if self.pace is None:
+            return t, 1.0, 0.0
         past = t - self.start
-        return self.start + past - 0.5 * past**2 / self.duration, 1.0 - past / self.duration
+        values = self.pace.way(past), self.pace.v(past), self.pace.a(past)
+        way, rate, change = map(float, values)
+        return self.done + way, rate, change
 
     def _spread(self, values: Array) -> Array:
         full = np.zeros(len(self.may_reverse))
@@ -119,7 +154,7 @@ class RecordedPiece:
         return full
 
 
-Piece = EvenPiece | RecordedPiece
+Piece = EvenPiece | CurvedPiece | RecordedPiece
 """A smooth piece of a reference."""
 
 
@@ -157,18 +192,41 @@ def rates_at(piece: Piece, t: float | Array) -> Array:
     return np.array([piece.a(time) for time in t.ravel().tolist()])
 
 
-def slow_joints(start: float, v: Array, times: Array) -> tuple[Piece, ...]:
-    """Bring every joint to rest at a constant deceleration of its own.
+def moving(start: float, segment: Segment, may_reverse: Mask | None = None) -> Piece:
+    """The piece with the courses of a segment, whose numbers have the shape (nv,).
 
-    ``start``: when the ramps begin [s]. ``v``: velocity there, shape (nv,). ``times``: how long
-    each joint takes [s], shape (nv,); joints at rest are not looked at.
+    ``may_reverse``: mask of the coordinates that may turn round in it; none by default.
     """
-    moving = v != 0.0
-    ends = start + np.where(moving, times, 0.0)
+    v = np.asarray(segment.speed)
+    start += segment.start
+    if may_reverse is None and not (np.any(segment.jerk) or np.any(segment.decay)):
+        return EvenPiece(start, v, np.asarray(segment.rate))
+    never = np.zeros(len(v), dtype=bool)
+    return CurvedPiece(start, segment, never if may_reverse is None else may_reverse)
 
-    def piece(begin: float) -> Piece:
-        running = moving & (ends > begin)
-        a = np.where(running, -v / np.where(running, times, 1.0), 0.0)
-        return EvenPiece(begin, np.where(running, v, 0.0) + a * (begin - start), a)
 
-    return tuple(piece(begin) for begin in sorted({start, *ends[moving].tolist()}))
+def slow_joints(start: float, ramps: Mapping[int, Ramp], nv: int) -> tuple[Piece, ...]:
+    """Bring every joint to rest by its own ramp.
+
+    ``start``: when the ramps begin [s]. ``ramps``: by velocity coordinate; others are at rest.
+    ``nv``: number of velocity coordinates.
+    """
+    begins = {0.0, *(ramp.end for ramp in ramps.values())}
+    begins |= {segment.start for ramp in ramps.values() for segment in ramp.segments}
+    names = "speed", "rate", "jerk", "decay", "constant"
+    reverses = np.zeros(nv, dtype=bool)
+    for column, ramp in ramps.items():
+        ends = [*(segment.v(0.0) for segment in ramp.segments), 0.0]
+        reverses[column] = min(ends) < 0.0 < max(ends)
+    pieces = []
+    for begin in sorted(begins):
+        values = dict(zip(names, np.zeros((5, nv)), strict=True))
+        values["constant"] += 1.0
+        for column, ramp in ramps.items():
+            if (segment := ramp.at(begin)) is not None:
+                own = segment.later(begin) if begin > segment.start else segment
+                for name in names:
+                    values[name][column] = getattr(own, name)
+        segment = Segment(begin, **values)
+        pieces.append(moving(start, segment, reverses if reverses.any() else None))
+    return tuple(pieces)

@@ -362,6 +362,7 @@ class CategoryRecord(TypedDict):
 
     number: Literal[0, 1, 2]
     on_path: NotRequired[bool]
+    law: NotRequired[Annotated[str, "how drives slow down, if not as the brakes file says"]]
     time_limit_s: NotRequired[float | None]
     defined_in: NotRequired[Annotated[str, "module:class of one that is not pinloop's own"]]
 

@@ -27,6 +27,7 @@ from ...simulation.limits import ends_seen_from, require_within
 from ...simulation.modes import ModalSystem
 from ...tolerances import PATH_DURATION, SAME
 from ..brakes.brakes import Brakes
+from ..brakes.laws import Ramp
 from .history import StopHistory
 from .phase import pinned_bounds
 from .plan import Category, Plan, Trigger, as_category, make_plan
@@ -119,17 +120,21 @@ def stop_prepared(
     with blaming_links(machine.robot):
         q0, v0 = _start(machine.robot, machine.equations, trigger, q, v)
         equations = machine.equations.around(0.0, q0)
-        plan = make_plan(equations, machine.train.brakes, trigger, category, q0, v0)
+        train = machine.train
+        if category.law is not None:
+            drives = train.brakes.motorized(machine.robot)
+            train = Drivetrain(train.robot, train.brakes.with_law(category.law, drives))
+        plan = make_plan(equations, train.brakes, trigger, category, q0, v0)
         limits: tuple[bool, ...] = False, True
         try:
-            plan, notes = hold_on_path(equations, machine.train, plan, method, q0, v0)
+            plan, notes = hold_on_path(equations, train, plan, method, q0, v0)
         except _OverdrivenError:
             limits, notes = (True,), [(0.0, _YIELDING)]
     ends = ends_seen_from(machine.ends, q0)
     require_within(machine.robot, ends, q0)
     for limited in limits:
         simulation = StopSimulation(
-            equations, machine.train, plan, method, standstill, ends=ends, limited=limited
+            equations, train, plan, method, standstill, ends=ends, limited=limited
         )
         simulation.log += notes
         reason = ""
@@ -402,6 +407,10 @@ class _Path:
         assert simulation.last is not None
         return simulation.last[1:3]
 
+    def _ramp(self, rate: float) -> Ramp:
+        """The speed on the path with a rate."""
+        return self.plan.lasting(min(1.0 / rate, self.plan.longest))
+
     def _simulation(self, plan: Plan, trial: Trial) -> StopSimulation:
         rest = self.method, Standstill()
         return StopSimulation(self.equations, self.train, plan, *rest, trial=trial)
@@ -411,7 +420,7 @@ class _Path:
 
         Looked at until they pass them by much. ``rate``: one over how long it takes [1/s].
         """
-        plan, worst = self.plan.on_path(min(1.0 / rate, self.plan.longest)), _Lack(-np.inf, np.nan)
+        plan, worst = self.plan.on_path(self._ramp(rate).end), _Lack(-np.inf, np.nan)
         command = plan.brake_times.command
 
         def look(step: Step) -> bool:
@@ -434,25 +443,30 @@ class _Path:
         """
         lacking, t, bound = place
         equations, phase, plan = simulation.equations, simulation.phase, self.plan
-        command = plan.brake_times.command
-        past, (q, v) = t - command, step(t)
-        along, pace, least = past - 0.5 * rate * past**2, 1.0 - rate * past, 1.0 / plan.longest
-        # Without the slowing down; at the end of the path no speed is left.
-        speeds = v / pace if pace > SAME else -step.a1 / rate
+        command, least = plan.brake_times.command, 1.0 / plan.longest
+        past, (q, v), ramp = t - command, step(t), self._ramp(rate)
+        along, pace = ramp.way(past), ramp.v(past)
+        # Without the slowing down; at the end of the path no speed is left, but a deceleration.
+        divisor, part = (pace, v) if pace > SAME else (ramp.a(past), step.a1)
+        if abs(divisor) <= SAME:
+            return np.nan
+        speeds = part / divisor
 
         def lack(other: float) -> float:
             """At the same place, where all go on with the share of their speeds that is left."""
-            left = np.sqrt(1.0 - 2.0 * other * along)
-            when = command + (1.0 - left) / other
-            piece = plan.on_path(1.0 / other).reference.at(when)
+            slower = self._ramp(other)
+            since = slower.when(along)
+            piece = plan.on_path(1.0 / other).reference.at(command + since)
             equations.enter(replace(phase, piece=piece))
-            return float(_beyond(simulation, when, q, left * speeds)[bound])
+            return float(_beyond(simulation, command + since, q, slower.v(since) * speeds)[bound])
 
         known = rate, lacking
         other = max(0.5 * rate, least) if lacking > 0.0 else 1.05 * rate
         try:
             for _ in range(_SECANTS):
-                if other in (rate, known[0]) or not (other >= least and 2.0 * other * along < 1.0):
+                if other in (rate, known[0]) or not (
+                    other >= least and self._ramp(other).whole > along
+                ):
                     break
                 value = lack(other)
                 slope = (value - known[1]) / (other - known[0])

@@ -34,6 +34,7 @@ from ...tables.report import (
     section_blocks,
 )
 from ..brakes.brakes import assumption_lines
+from ..brakes.laws import LAWS, DriveTorque
 from ..space.interval_tree import joint_limits
 from .loads import explained_error
 from .prepared_robot import payload_of
@@ -110,6 +111,7 @@ def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> KeyValues
     entries: list[tuple[str, str | Cell]] = [
         ("stopping time", f"{milliseconds(result.stopping_time)} = {split}"),
         ("category", how),
+        *_slowing(result),
         ("signal chain", f"sensor {sensor} + controller {controller} = {command}"),
         ("payload", _payload(result)),
         ("gravity", f"({', '.join(f'{x:g}' for x in result.robot.gravity)}) m/s^2"),
@@ -120,6 +122,15 @@ def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> KeyValues
         entries.insert(1, ("guesses", Cell(result.guesses.details, "caution")))
     entries += [("fault", Cell(printable(fault), "caution")) for fault in brakes.faults]
     return KeyValues.of("Stop", entries)
+
+
+def _slowing(result: StopResult) -> Iterator[tuple[str, str]]:
+    """By which laws drives slow down."""
+    category, drives = result.category, result.brakes.motorized(result.robot)
+    if category.controlled:
+        own = (result.brakes.joints[name] for name in drives if name in result.brakes.joints)
+        laws = [category.law] if category.law else [LAWS[brake.law] for brake in own]
+        yield "drives", " or ".join(dict.fromkeys(law.title for law in laws))
 
 
 def _payload(result: StopResult) -> str:
@@ -281,6 +292,7 @@ def warnings_of(result: StopResult) -> tuple[str, ...]:
         *_not_held(result),
         *_still_spinning(result),
         *_limits_passed(result),
+        *_saturated_drives(result),
         *_overloaded_gears(result),
         *_uncovered(result),
     ]
@@ -383,6 +395,22 @@ def _limit_sentence(robot: Mechanism, passed: LimitPassed) -> str:
         f"joint '{passed.joint}' passes its {passed.side} limit of {limit} {unit} {when}, by {by} "
         f"{unit} at most; with limits='end stop' joints hit them"
     )
+
+
+def _saturated_drives(result: StopResult) -> Iterator[str]:
+    """Drives that lack torque for their ramps, and when."""
+    history, t = result.history, result.run.t
+    signs = np.array([phase.sliding.saturated_drive_sign for phase in history.phases])
+    saturated = signs[result.run.mode[:-1]] != 0.0
+    saturated &= (np.diff(t) > 0.0)[:, None] & (t[:-1] >= result.chain.command)[:, None]
+    for name, column in history.train.columns.items():
+        steps = saturated[:, column].nonzero()[0]
+        if steps.size and result.brakes.joints[name].law != DriveTorque.name:
+            begin, end = milliseconds(float(t[steps[0]])), milliseconds(float(t[steps[-1] + 1]))
+            yield (
+                f"the drive of joint '{name}' lacks torque between {begin} and {end}: with its "
+                "drive_torque it lags behind its ramp"
+            )
 
 
 def _overloaded_gears(result: StopResult) -> Iterator[str]:
