@@ -37,8 +37,7 @@ def integrated(own: Ramp) -> tuple[float, float]:
     breaks = [*(segment.start for segment in own.segments), own.end]
     v, way = own.v(0.0), 0.0
     for begin, end in pairwise(breaks):
-        inside = [np.nextafter(begin, end), np.nextafter(end, begin)]
-        grid = np.linspace(*inside, 20_001)
+        grid = np.linspace(float(np.nextafter(begin, end)), float(np.nextafter(end, begin)), 20_001)
         rates = np.array([own.a(t) for t in grid])
         speeds = v + scipy.integrate.cumulative_simpson(rates, x=grid, initial=0.0)
         way += float(scipy.integrate.simpson(speeds, x=grid))

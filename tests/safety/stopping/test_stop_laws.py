@@ -226,26 +226,23 @@ def test_sensitivities_of_an_arm(law: StopLaw) -> None:
     names = ["speed:joint_1", "sensor", *(f"{name}:joint_2" for name in law.own)]
     names += ["payload", "drive_torque:joint_1"] if law.name == "drive-torque" else []
     arm = of_arm(category=1)
+    by = at_joint(arm.brakes, law=law.name, **law.own)
     if law.name == "drive-torque":
-        brakes = {n: replace(b, drive_torque=40.0) for n, b in arm.brakes.joints.items()}
-        arm = replace(arm, brakes=replace(arm.brakes, joints=brakes))
-    joints = {n: replace(b, law=law.name, **law.own) for n, b in arm.brakes.joints.items()}
+        by = at_joint(by, drive_torque=40.0)
     if "ramp_time" in law.own:  # else all come to rest at once
-        joints = {n: replace(b, ramp_time=0.3 + 0.02 * int(n[-1])) for n, b in joints.items()}
+        joints = {n: replace(b, ramp_time=0.3 + 0.02 * int(n[-1])) for n, b in by.joints.items()}
+        by = replace(by, joints=joints)
     # A long time of the sensor, so that differences are above the rounding of paths.
-    chain = replace(arm.brakes.chain, sensor=0.1)
-    situation = replace(arm, brakes=replace(arm.brakes, joints=joints, chain=chain))
+    chain = replace(by.chain, sensor=0.1)
+    situation = replace(arm, brakes=replace(by, chain=chain))
     agrees(situation, names, ["angle:joint_1", "angle:joint_2"], 3e-5)
 
 
 @each
 def test_sensitivities_of_loops_on_their_path(law: StopLaw) -> None:
     situation: Situation = of_palletizer(category=pl.Category1(on_path=True))
-    joints = {
-        n: replace(b, law=law.name, drive_torque=None, **law.own)
-        for n, b in situation.brakes.joints.items()
-    }
-    situation = replace(situation, brakes=replace(situation.brakes, joints=joints))
+    by = at_joint(situation.brakes, law=law.name, drive_torque=None, **law.own)
+    situation = replace(situation, brakes=by)
     agrees(situation, ["speed", "controller", next(iter(law.own))], ["angle:elbow"], 3e-5)
 
 
