@@ -44,7 +44,7 @@ FOLLOWED_JOINTS = 1e-6
 """1: how far motions at unit speed may be from what loops allow, and still follow from others"""
 ONE_CAUSE = 1e-6
 """1: part by which shifts of an instant, or accelerations there, differ and are the same"""
-SENSITIVE_INTEGRAL = 1e-8
+SENSITIVE_INTEGRAL = 1e-7
 """1: part of an integral over a stop that may be missing where it is differentiated"""
 FORWARD_STEP = 1e-7
 """rad, lengths: width of one-sided differences"""

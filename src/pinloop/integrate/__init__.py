@@ -40,6 +40,8 @@ from .tangents import (
     TangentGroup,
     follow_step,
     guard_slopes,
+    later_by,
+    saltate,
 )
 
 __all__ = [
@@ -99,7 +101,9 @@ __all__ = [
     "get_tableau",
     "guard_slopes",
     "hermite",
+    "later_by",
     "refined",
+    "saltate",
     "slope_powers",
     "unit_roots",
     "value_powers",

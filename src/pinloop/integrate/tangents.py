@@ -11,7 +11,8 @@ decides it:
 ``g_x Phi_t1 + g_t`` is how fast the guard passes zero. A jump ``x+ = R(t, x-, p)`` follows, and the
 next step starts ``dt1`` later. For short steps ``Phi_t1`` is the rate ``f-`` before the event and
 ``Phi_t0`` is ``-f+`` after it: together this is the saltation matrix
-``R_x + (R_x f- + R_t - f+) dt/dx`` (Aizerman, Gantmacher 1958).
+``R_x + (R_x f- + R_t - f+) dt/dx`` (Aizerman, Gantmacher 1958), which `saltate` applies to changes
+at fixed times, for motions that are known as functions of time.
 """
 
 from __future__ import annotations
@@ -81,6 +82,34 @@ class GuardSlopes(NamedTuple):
     by_time: float
     by_state: Array
     by_parameters: Array
+
+
+def later_by(missed: Array, rate: float) -> Array:
+    """How much later a guard is zero that is larger by ``missed``, and grows at a rate."""
+    return np.asarray(-missed / rate)
+
+
+def reached_later(changes: Array, rates: Array, later: Array) -> Array:
+    """Changes of a state that is reached later, at its rates, by k delays; shape (n, k)."""
+    return np.asarray(changes + np.outer(rates, later))
+
+
+def saltate(
+    changes: Array,
+    later: Array,
+    rates: tuple[Array, Array],
+    jump: Callable[[Array], Array] = np.asarray,
+) -> Array:
+    """Changes at a fixed time after something that happens later, from those before it.
+
+    Args:
+        changes: of the state, shape (n, k).
+        later: by how much later it happens, shape (k,).
+        rates: of the state before and after, shape (n,) each.
+        jump: what becomes in it of changes at the instant at which it happens.
+    """
+    before, after = rates
+    return reached_later(jump(reached_later(changes, before, later)), after, -later)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,11 +194,11 @@ class FollowedStep:
         """The end is where a guard is zero."""
         missed = guard.by_state @ self.by_start
         missed[1 + len(self.by_end) :] += guard.by_parameters
-        return self._ending(-missed / self.passing_rate(guard))
+        return self._ending(later_by(missed, self.passing_rate(guard)))
 
     def _ending(self, end: Array) -> Carry:
         """The map of changes from the derivatives of the time of the end."""
-        whole = np.vstack([end, self.by_start + np.outer(self.by_end, end)])
+        whole = np.vstack([end, reached_later(self.by_start, self.by_end, end)])
         return Carry(*np.split(whole, [1 + len(self.by_end)], axis=1))
 
 

@@ -164,6 +164,17 @@ class RelativeSlopes(NamedTuple):
     A_v: Array
 
 
+def load_slopes(chain: JointChain, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
+    """Derivatives of ``M a + nle`` by positions and velocities, shape (n, n) each."""
+    return _load_slopes(chain, chain.configuration(q), chain.velocity(v), chain.velocity(a))
+
+
+def _load_slopes(chain: JointChain, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
+    with chain.spaces.lend(chain.model) as data:
+        pin.computeRNEADerivatives(chain.model, data, q, v, a)
+        return np.array(data.dtau_dq), np.array(data.dtau_dv)
+
+
 class MovingTree:
     """A chain at positions, velocities and accelerations of its robot.
 
@@ -195,9 +206,7 @@ class MovingTree:
 
     def load_slopes(self) -> tuple[Array, Array]:
         """Derivatives of ``M a + nle`` by positions and velocities, shape (n, n) each."""
-        with self.chain.spaces.lend(self.chain.model) as data:
-            pin.computeRNEADerivatives(self.chain.model, data, *self._state)
-            return np.array(data.dtau_dq), np.array(data.dtau_dv)
+        return _load_slopes(self.chain, *self._state)
 
     def placement(self, frame: int) -> pin.SE3:
         """Of a frame in the world."""

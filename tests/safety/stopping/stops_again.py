@@ -29,13 +29,14 @@ class Situation:
 
     def stop(self) -> pl.StopResult:
         """The stop."""
-        robot = self.robot
+        robot, more = self.robot, {"method": FINE} | self.more
+        if "trigger" in more:
+            return pl.stop(robot, brakes=self.brakes, payload=self.payload, **more)
         if robot.loops or robot.couplings:
             q = pl.assemble(robot, fixed=self.pose)
             v = pl.consistent_velocity(robot, q, self.speed)
         else:
             q, v = robot.configuration(self.pose), robot.velocity(self.speed)
-        more = {"method": FINE} | self.more
         return pl.stop(robot, q, v, brakes=self.brakes, payload=self.payload, **more)
 
     def changed(self, name: str, step: float) -> Situation:
@@ -49,6 +50,11 @@ class Situation:
         if quantity == "payload":
             load = self.payload or pl.safety.Payload(0.0)
             return replace(self, payload=replace(load, mass=load.mass + step))
+        if quantity == "instant":
+            trigger = self.more["trigger"]
+            return replace(
+                self, more=self.more | {"trigger": replace(trigger, at=trigger.at + step)}
+            )
         brakes = self.brakes
         if hasattr(brakes.chain, quantity):
             chain = replace(brakes.chain, **{quantity: getattr(brakes.chain, quantity) + step})

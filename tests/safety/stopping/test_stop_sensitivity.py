@@ -186,7 +186,32 @@ def test_gears_with_losses_and_friction_that_falls() -> None:
 )
 def test_controlled_stops(category: Any) -> None:
     names = ["speed:joint_1", "deceleration:joint_2", "sensor", "delay:joint_2"]
-    agrees(of_arm(category=category), names, ["angle:joint_1"], 1e-6)
+    agrees(of_arm(category=category), names, ["angle:joint_1"], 1e-8)
+
+
+@pytest.mark.parametrize("category", [0, 1, pl.Category1(on_path=True)], ids=["0", "1", "path"])
+def test_stops_of_recorded_motions(category: Any) -> None:
+    """Where the signal comes decides pose and speed, and what drives follow until they stop."""
+    t = np.linspace(0.0, 3.0, 13)
+    values = np.zeros((len(t), 6))
+    values[:, 0], values[:, 1] = 1.2 * np.sin(1.5 * t), 0.6 + 0.5 * np.sin(2.0 * t + 0.4)
+    motion = pl.safety.JointTrajectory(tuple(loaded("six_axis_arm").joints), t, values)
+    situation = of_arm(category=category, trigger=pl.safety.Trigger(motion, at=0.8))
+    names = ["instant", "sensor", "deceleration:joint_1", "payload"]
+    agrees(situation, names, ["angle:joint_1", "angle:joint_2", "time:joint_2"])
+
+
+def test_drives_that_cannot_follow() -> None:
+    arm = of_arm(category=1)
+    joints = dict(arm.brakes.joints)
+    joints["joint_2"] = replace(joints["joint_2"], drive_torque=10.0, tolerance=0.1, band=0.5)
+    joints["joint_1"] = replace(joints["joint_1"], efficiency=0.8)
+    situation = replace(arm, brakes=replace(arm.brakes, joints=joints))
+    made = situation.stop()
+    assert made.joints["joint_2"].time > 1.05 * arm.stop().joints["joint_2"].time
+    names = ["drive_torque:joint_2", "gear_ratio:joint_2", "band:joint_2", "efficiency:joint_1"]
+    names += ["deceleration:joint_2", "speed:joint_2"]
+    agrees(situation, names, ["angle:joint_2", "time:joint_2"])
 
 
 @pytest.mark.parametrize("category", [0, 1])

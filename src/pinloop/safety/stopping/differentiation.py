@@ -6,30 +6,35 @@ this order. A stop with another sequence has others, and where one becomes the o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from ...boundary.arguments import public
 from ...boundary.marks import Array
+from ...dynamics.derivatives import joint_chain
 from ...errors import BadValue, UnknownName
 from ...model.mechanism import Mechanism
+from ...model.moving_tree import JointChain
 from ...model.workspace import create_data
 from ...tables.number_format import units_of
 from ...tables.report import Table
 from ...tolerances import ONE_CAUSE, TIME_SUM
+from .happenings import Happening
 from .history import StopHistory
-from .inputs import InputChanges, StopInput, distinct_names, stop_inputs
+from .input_changes import InputChanges
+from .inputs import StopInput, distinct_names, stop_inputs
 from .loads import SINKS
-from .phase_slopes import PhaseSlopes, SolvedSlopes
 from .result import StopResult
 from .sensitivity import StopSensitivity
 from .travel import stand_since
-from .variations import Happening, StopVariation
+from .variations import StopVariation
 
 _NEAR = 0.01
 """Part by which an input may change with the sequence of events staying as it is."""
@@ -51,23 +56,15 @@ def differentiate_stop(
     outputs = _outputs(stop, of)
     inputs = stop_inputs(history, to)
     equations = history.equations()
-    used = dict.fromkeys(x.integrand for x in outputs if x.integrand is not None)
-    integrands = sorted(used, key=lambda x: -1 in x.columns)
-    starts = dict(zip(integrands, np.cumsum([0, *(x.size for x in integrands)]), strict=False))
+    speeds = list(dict.fromkeys(x.speed for x in outputs if x.speed is not None))
     changes = InputChanges(history, equations, inputs)
-    variation = StopVariation(history, equations, changes, integrands)
-    rows = []
-    for output in outputs:
-        if output.integrand is None:
-            rows.append(output.change(variation))
-        else:
-            counts = output.weights.nonzero()[0]  # others may have no derivative
-            own = variation.integrals[int(starts[output.integrand]) + counts]
-            rows.append(output.weights[counts] @ own)
+    powers = any(x.sinks is not None for x in outputs)
+    variation = StopVariation(history, equations, changes, speeds, powers=powers)
+    values, rows = zip(*(output.read(variation) for output in outputs), strict=True)
     return StopSensitivity(
         tuple(output.name for output in outputs),
         tuple(output.unit for output in outputs),
-        np.array([output.value for output in outputs]),
+        np.array(values),
         tuple(each.name for each in inputs),
         tuple(each.unit for each in inputs),
         np.array([each.value for each in inputs]),
@@ -91,17 +88,28 @@ def what_it_depends_on(stop: StopResult) -> Table:
 
 @dataclass(frozen=True, eq=False)
 class _Output:
-    """Something that came out of a stop."""
+    """Something that came out of a stop: a path, whose value is not known yet, or some work.
+
+    Or something else, if there is neither a speed nor what takes work.
+    """
 
     name: str
     unit: str
     value: float
     stop: StopResult
-    integrand: ToolSpeed | SinkPowers | None = None
-    weights: Array = field(default_factory=lambda: np.ones(1))
+    speed: ToolSpeed | None = None
+    sinks: list[int] | None = None
 
-    def change(self, variation: StopVariation) -> Array:
-        """Its derivatives, shape (k,)."""
+    def read(self, variation: StopVariation) -> tuple[float, Array]:
+        """What it was, and its derivatives, shape (k,)."""
+        if self.speed is not None:
+            place = variation.speeds.index(self.speed)
+            return float(variation.lengths[place]), variation.longer[place]
+        if self.sinks is not None:
+            return self.value, variation.work[self.sinks].sum(axis=0)  # others may have none
+        return self.value, self._change(variation)
+
+    def _change(self, variation: StopVariation) -> Array:
         history, kind = self.stop.history, self.name.partition(":")[0]
         if kind == "stopping_time":
             if self.value == 0.0:  # nothing moved
@@ -167,6 +175,7 @@ def _last_change(history: StopHistory, variation: StopVariation, last: list[int]
 def _outputs(stop: StopResult, names: Iterable[str] | None) -> list[_Output]:
     """The outputs that are named; times, angles and the path of the tool by default."""
     history, known = stop.history, list(stop.history.train.columns)
+    nv, sinks = stop.robot.nv, (*SINKS, _DRIVES)
     if names is None:
         chosen = ["path", "stopping_time", *(f"angle:{name}" for name in known)]
     else:
@@ -174,35 +183,29 @@ def _outputs(stop: StopResult, names: Iterable[str] | None) -> list[_Output]:
     outputs = []
     for name in chosen:
         kind, _, of = name.partition(":")
-        sinks = (*SINKS, _DRIVES)
         if kind in ("path", "displacement"):
-            point = stop.point(of or None)
-            value, integrand = point.displacement, None
+            frame = of or stop.tool
+            speed = ToolSpeed(joint_chain(stop.robot), stop.robot.frame_id(frame))
             if kind == "path":
-                value, integrand = point.length, ToolSpeed(stop.robot, of or stop.tool)
-            outputs.append(_Output(name, "m", value, stop, integrand))
+                outputs.append(_Output(name, "m", np.nan, stop, speed))
+            else:
+                outputs.append(_Output(name, "m", stop.point(frame).displacement, stop))
         elif kind == "stopping_time" and not of:
             outputs.append(_Output(name, "s", stop.stopping_time, stop))
         elif kind in ("time", "angle", "heat") and of in known:
-            joint = stop.joints[of]
-            unit = units_of(stop.robot, of).si
-            column = history.train.columns[of]
-            rows = np.zeros((len(sinks), stop.robot.nv))
-            rows[: len(SINKS), column] = 1.0
-            table = {
+            joint, column = stop.joints[of], history.train.columns[of]
+            own = [k * nv + column for k in range(len(SINKS))] if kind == "heat" else None
+            value, unit = {
                 "time": (joint.time, "s"),
-                "angle": (joint.angle, unit),
+                "angle": (joint.angle, units_of(stop.robot, of).si),
                 "heat": (joint.dissipated, "J"),
-            }
-            more = (SinkPowers(stop.robot.nv), rows.ravel()) if kind == "heat" else ()
-            value, unit = table[kind]
-            outputs.append(_Output(name, unit, value, stop, *more))
+            }[kind]
+            outputs.append(_Output(name, unit, value, stop, sinks=own))
         elif kind == "energy" and of in sinks:
-            rows = np.zeros((len(sinks), stop.robot.nv))
-            rows[sinks.index(of)] = 1.0
+            own = [sinks.index(of) * nv + k for k in range(nv)]
             ledger = stop.ledger
             value = ledger.drive_work if of == _DRIVES else float(ledger.dissipated[of].sum())
-            outputs.append(_Output(name, "J", value, stop, SinkPowers(stop.robot.nv), rows.ravel()))
+            outputs.append(_Output(name, "J", value, stop, sinks=own))
         else:
             every = ["path", "displacement", "stopping_time", *(f"energy:{k}" for k in sinks)]
             every += [f"{what}:{joint}" for what in ("angle", "time", "heat") for joint in known]
@@ -212,70 +215,46 @@ def _outputs(stop: StopResult, names: Iterable[str] | None) -> list[_Output]:
 
 @dataclass(frozen=True)
 class ToolSpeed:
-    """Speed of the origin of a frame, whose integral is the length of its path."""
+    """Speed of the origin of a frame, whose integral is the length of its path.
 
-    robot: Mechanism
-    frame: str
-    size: ClassVar = 1
-    columns: ClassVar = (-1,)
+    Args:
+        chain: the robot's chain.
+        frame: number of the frame.
+    """
 
-    def values(self, t: float, q: Array, v: Array, at: SolvedSlopes, phase: PhaseSlopes) -> Array:
+    chain: JointChain
+    frame: int
+
+    def value(self, q: Array, v: Array) -> float:
         """The speed."""
-        return np.array([np.linalg.norm(self._moving(q, v, phase)[0])])
+        chain, (joint, place) = self.chain, self.chain.frames[self.frame]
+        with chain.spaces.lend(chain.model) as data:
+            pin.forwardKinematics(chain.model, data, chain.configuration(q), chain.velocity(v))
+            moving = pin.getFrameVelocity(chain.model, data, joint, place, pin.LOCAL).linear
+            return math.hypot(*moving)
 
-    def changes(
-        self, t: float, q: Array, v: Array, at: SolvedSlopes, phase: PhaseSlopes, by: Array
-    ) -> Array:
-        """Its change; none at rest, where it has no direction."""
-        velocity, by_state = self._moving(q, v, phase)
-        speed = float(np.linalg.norm(velocity))
-        if speed == 0.0:
-            return np.zeros((1, by.shape[1]))
-        return np.asarray(velocity[None] / speed @ by_state @ by)
-
-    def _moving(self, q: Array, v: Array, phase: PhaseSlopes) -> tuple[Array, Array]:
-        """Velocity in the axes of the frame, and its derivatives by position and velocity."""
-        chain = phase.chain
-        model, own = chain.model, chain.columns
-        joint, place = chain.frames[self.robot.frame_id(self.frame)]
+    def slopes(self, q: Array, v: Array) -> Array:
+        """Its derivatives by position and velocity; none at rest, where it has no direction."""
+        chain, (joint, place) = self.chain, self.chain.frames[self.frame]
+        model, frame, n = chain.model, pin.LOCAL, len(v)
         with chain.spaces.lend(model) as data:
             state = chain.configuration(q), chain.velocity(v), np.zeros(model.nv)
             pin.computeForwardKinematicsDerivatives(model, data, *state)
-            frame = pin.LOCAL
-            velocity = pin.getFrameVelocity(model, data, joint, place, frame).linear
+            moving = pin.getFrameVelocity(model, data, joint, place, frame).linear
+            speed = math.hypot(*moving)
+            if speed == 0.0:
+                return np.zeros(2 * n)
             by = pin.getFrameVelocityDerivatives(model, data, joint, place, frame)
-            slopes = np.hstack([np.array(part).reshape(6, -1)[:3, own] for part in by])
-            return np.array(velocity), slopes
+            way = moving / speed
+            return np.concatenate([way @ np.reshape(part, (6, -1))[:3] for part in by])[
+                self._columns
+            ]
 
-
-@dataclass(frozen=True)
-class SinkPowers:
-    """Powers that become heat, sink by sink and coordinate by coordinate; those of drives last."""
-
-    nv: int
-
-    @property
-    def size(self) -> int:
-        """How many powers there are."""
-        return (len(SINKS) + 1) * self.nv
-
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Coordinate of each."""
-        return tuple(range(self.nv)) * (len(SINKS) + 1)
-
-    def values(self, t: float, q: Array, v: Array, at: SolvedSlopes, phase: PhaseSlopes) -> Array:
-        """The powers."""
-        return phase.sink_powers(t, v, at)
-
-    def changes(
-        self, t: float, q: Array, v: Array, at: SolvedSlopes, phase: PhaseSlopes, by: Array
-    ) -> Array:
-        """Their changes."""
-        return phase.sink_power_changes(t, v, at, by)
-
-
-# -- warnings -------------------------------------------------------------------------------------
+    @cached_property
+    def _columns(self) -> NDArray[np.intp]:
+        """Places of the robot's coordinates among those of the chain, positions and velocities."""
+        own = self.chain.columns
+        return np.concatenate([own, self.chain.model.nv + own])
 
 
 def _warnings(

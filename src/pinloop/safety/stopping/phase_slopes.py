@@ -21,12 +21,14 @@ from ...boundary.marks import Array
 from ...dynamics.derivatives import joint_chain
 from ...linalg.dense import slope
 from ...linalg.saddle import Saddle
-from ...model.moving_tree import MovingTree
+from ...model.moving_tree import MovingTree, load_slopes
+from ...simulation.transitions import Transition
 from ...tolerances import SLOPE_TIME
-from .inputs import InputChanges
+from .input_changes import InputChanges
 from .loads import sink_torque_changes, sink_torques
 from .phase import Phase
 from .stop_equations import Solved, StopEquations
+from .train_changes import Engagement
 
 
 class SolvedSlopes(NamedTuple):
@@ -97,9 +99,10 @@ class PhaseSlopes:
     """
 
     def __init__(self, equations: StopEquations, inputs: InputChanges, begin: Array) -> None:
-        self._equations, self._inputs, self._begin = equations, inputs, begin
+        self._equations, self._inputs = equations, inputs
         self.phase: Phase = equations.phase
-        self.slide_changes = inputs.sliding_torques(self.phase, begin)
+        self.engagement = Engagement.of(self.phase, begin, inputs.train.rise)
+        self._slide_changes = inputs.train.sliding_torques(self.phase, self.engagement)
         self.chain = joint_chain(equations.equations.robot)
 
     def at(self, t: float, q: Array, v: Array) -> SolvedSlopes:
@@ -108,31 +111,22 @@ class PhaseSlopes:
         system, a, lam, solved, gain = self._solved(t, q, v)
         load_q, load_v, rows = self._load_slopes(t, q, v, a, lam)
         by_speed, by_time = at.slide.slopes(v)
-        by_input = self.slide_changes_at(t, v)
+        by_input = at.slide.changes(t, v, self._slide_changes)
         count = by_input.shape[1]
-        losses = np.zeros((count, n))
+        gear = np.zeros((n, 2 * n + 1 + count))
+        gear[:, n : 2 * n][np.diag_indices(n)] = gain * by_speed[1]
+        gear[:, 2 * n] = gain * by_time[1]
+        gear[:, 2 * n + 1 :] = (gain * by_input[1]).T
         if equations.train.has_losses:
-            before = at.slide.torques(t, v)[1]
-            losses = self._loss_changes(gain, before, a)
-        gear = np.hstack(
-            [
-                np.zeros((n, n)),
-                np.diag(gain * by_speed[1]),
-                (gain * by_time[1])[:, None],
-                (gain * by_input[1] + losses).T,
-            ]
-        )
-        joint = np.hstack(
-            [
-                np.zeros((n, n)),
-                np.diag(by_speed[0]),
-                by_time[0][:, None],
-                by_input[0].T,
-            ]
-        )
-        loads = self._inputs.loads(equations, t, q, v, a)
-        missing = np.hstack([load_q, load_v, np.zeros((n, 1)), loads]) - joint - gear
-        values = np.hstack([*rows, np.zeros((len(rows[0]), 1 + count))])
+            losses = self._loss_changes(gain, at.slide.torques(t, v)[1], a)
+            gear[:, 2 * n + 1 :] += losses.T
+        missing = -gear
+        missing[:, :n] += load_q
+        missing[:, n : 2 * n] += load_v - np.diag(by_speed[0])
+        missing[:, 2 * n] -= by_time[0]
+        missing[:, 2 * n + 1 :] += self._inputs.loads(equations, t, q, v, a) - by_input[0].T
+        values = np.zeros((rows.shape[0], missing.shape[1]))
+        values[:, : 2 * n] = rows
         change, torque = system.changes(missing, values, self._given(t, n, count))
         gear[at.rotors] -= (gain * equations.train.lossy)[at.rotors, None] * change[at.rotors]
         return SolvedSlopes(solved, change, gear, torque)
@@ -159,14 +153,16 @@ class PhaseSlopes:
         )
         by_state = dv, Solved(a, np.zeros_like(a), output, holding)
         by = sink_torque_changes(train, own.sliding, own.follow, v, solved, by_state)
-        by += self._inputs.sink_torques(own, self._begin, t, v, solved)
+        slide = self._equations.tables.slide
+        by += self._inputs.train.sink_torques(own, self.engagement, t, v, slide, solved)
         torques = sink_torques(train, own.sliding, own.follow, t, v, solved)
         power = by * v + torques[:, None] * dv
         return np.asarray(power.transpose(0, 2, 1).reshape(-1, len(dv)))
 
-    def slide_changes_at(self, t: float, v: Array) -> Array:
-        """Changes with the inputs of the torques of what slides, shape (2, k, nv)."""
-        return self._equations.tables.slide.changes(t, v, self.slide_changes)
+    def bound_changes(self, t: float, v: Array) -> tuple[Array, Array]:
+        """Changes of the bounds of what is pinned, lower and upper, shape (k, nv) each."""
+        rates = self._inputs.plan.references(self.phase.piece, t)[1]
+        return self._inputs.train.bounds(self.phase, self.engagement, t, v, rates)
 
     def _solved(
         self, t: float, q: Array, v: Array
@@ -194,14 +190,18 @@ class PhaseSlopes:
 
     def _load_slopes(
         self, t: float, q: Array, v: Array, a: Array, lam: Array
-    ) -> tuple[Array, Array, tuple[Array, Array]]:
+    ) -> tuple[Array, Array, Array]:
         """Derivatives of what inertia, weight and rows take, and of the rows."""
-        tree, own = MovingTree(self.chain, q, v, a), self.chain.columns
-        rows = self._equations.equations.rows.slopes(tree, (t, q, v, a), lam)
-        load_q, load_v = tree.load_slopes()
+        rows, own = self._equations.equations.rows, self.chain.columns
         at = np.ix_(own, own)
-        by_rows = rows.acceleration_q[:, own], rows.acceleration_v[:, own]
-        return (load_q - rows.force_q)[at], load_v[at], by_rows
+        if not len(rows):
+            load_q, load_v = load_slopes(self.chain, q, v, a)
+            return load_q[at], load_v[at], np.zeros((0, 2 * len(v)))
+        tree = MovingTree(self.chain, q, v, a)
+        slopes = rows.slopes(tree, (t, q, v, a), lam)
+        load_q, load_v = tree.load_slopes()
+        by_state = np.hstack([slopes.acceleration_q[:, own], slopes.acceleration_v[:, own]])
+        return (load_q - slopes.force_q)[at], load_v[at], by_state
 
     def _loss_changes(self, gain: Array, before: Array, a: Array) -> Array:
         """Changes of what gears let through with their efficiency and rotors, shape (k, nv)."""
@@ -210,8 +210,8 @@ class PhaseSlopes:
         turned[rotors] = a[rotors]
         by_efficiency = np.where(gain > 1.0, -(gain**2), 1.0)  # of 1 / eta, or of eta
         through = by_efficiency * (before - train.lossy * turned)
-        inputs = self._inputs
-        return inputs.efficiency * through - inputs.lossy * gain * turned
+        changes = self._inputs.train
+        return changes.efficiency * through - changes.lossy * gain * turned
 
     def _given(self, t: float, n: int, count: int) -> Array:
         """Changes of the accelerations of what is pinned, shape (nv, 2 nv + 1 + k)."""
@@ -220,5 +220,44 @@ class PhaseSlopes:
             piece = self.phase.piece
             jerk = slope(lambda s: piece.a(t + s), SLOPE_TIME)
             given[:, 2 * n] = np.where(follow, jerk, 0.0)
-            given[:, 2 * n + 1 :] = np.where(follow, self._inputs.references(piece, t)[1], 0.0).T
+            given[:, 2 * n + 1 :] = np.where(
+                follow, self._inputs.plan.references(piece, t)[1], 0.0
+            ).T
         return given
+
+
+def impact_slopes(
+    equations: StopEquations, inputs: InputChanges, hit: Transition
+) -> tuple[Array, Array, Array]:
+    """Derivatives of the velocity after an impact by position, velocity before, and inputs."""
+    n, q, rest, dv = len(hit.v_plus), hit.q, np.zeros(len(hit.v_plus)), hit.v_plus - hit.v_minus
+    names = equations.train.names
+    M, _, J, _, _ = equations.system(hit.t, q, hit.v_minus)
+    M = M + np.diag(equations.train.lossy)
+    count, at = len(J), [label.partition(":") for label in hit.labels]
+    active = [
+        (kind == "drive", names.index(name))
+        for (kind, _, name), impulse in zip(at[count:], hit.impulse[count:], strict=True)
+        if impulse != 0.0
+    ]
+    held = np.array([column for _, column in active], dtype=np.intp)
+    free = np.setdiff1d(np.arange(n), held)
+    saddle = Saddle(M[np.ix_(free, free)], J[:, free], equations.equations.rows.scale)
+    chain = joint_chain(equations.equations.robot)
+    own = chain.columns
+    tree = MovingTree(chain, q, hit.v_plus, rest)
+    rows = equations.equations.rows.slopes(tree, (hit.t, q, hit.v_plus, rest), hit.impulse[:count])
+    load, weight = (MovingTree(chain, q, rest, x).load_slopes()[0] for x in (dv, rest))
+    by_p = inputs.loads(equations, hit.t, q, rest, dv)
+    by_p = by_p - inputs.loads(equations, hit.t, q, rest, rest) + (inputs.train.lossy * dv).T
+    missing = np.hstack([(load - weight - rows.force_q)[np.ix_(own, own)], -M, by_p])
+    values = np.zeros((count, missing.shape[1]))
+    values[:, :n] = rows.rate_q[:, own]
+    given = np.zeros(missing.shape)
+    piece = equations.phase.piece
+    for driven, column in active:
+        if driven:
+            given[column, 2 * n :] = inputs.plan.references(piece, hit.t)[0][:, column]
+    problem = PinnedProblem(saddle, M, J, free, held)
+    by_q, by_v, by_p = np.split(problem.changes(missing, values, given)[0], [n, 2 * n], 1)
+    return by_q, by_v, by_p

@@ -230,3 +230,14 @@ def slow_joints(start: float, ramps: Mapping[int, Ramp], nv: int) -> tuple[Piece
         segment = Segment(begin, **values)
         pieces.append(moving(start, segment, reverses if reverses.any() else None))
     return tuple(pieces)
+
+
+def ramp_ends(reference: Reference) -> Array:
+    """When the drive of each coordinate has come to rest on its ramp [s], NaN where it has none."""
+    ends = np.full(len(reference.follows), np.nan)
+    for piece, after in zip(reference.pieces[1:-1], reference.pieces[2:], strict=True):
+        t = after.start
+        done = (piece.v(0.5 * (piece.start + t)) != 0.0) & ~(after.v(t) != 0.0)
+        done &= after.a(t) == 0.0
+        ends[done] = t
+    return ends
