@@ -97,7 +97,7 @@ def test_full_speed_away_from_the_nearer_limit(robot: str, capsys: Captured) -> 
     assert data["signal"]["q"] == {"axis": [0.0], "rail": [0.0]}
     assert data["settings"]["pose"].startswith("assumed: all joints at zero")
     assert data["settings"]["brakes"] == "found beside the robot"
-    assert data["category"] == {"number": 0} and data["payload"] is None
+    assert data["category"] == {"number": 0, "safety_function": "STO"} and data["payload"] is None
 
 
 @pytest.mark.parametrize(
@@ -133,12 +133,31 @@ def test_payloads(robot: str, capsys: Captured, word: str, mass: float) -> None:
     assert data["payload"]["frame"] == "tip"
 
 
+def test_a_law_and_a_safety_function(robot: str, capsys: Captured) -> None:
+    """SS1-t by a law with numbers: at rest after its ramp time, power off after the time limit."""
+    data = document(
+        capsys, robot, "--speed", "50%", "--category", "SS1-t", "--time-limit", "400ms",
+        "--law", "first-order:time_constant=0.1,ramp_time=0.25",
+    )  # fmt: skip
+    command, off = data["chain"]["command_s"], data["chain"]["drive_off_s"]
+    assert data["category"] == {
+        "number": 1, "safety_function": "SS1-t", "on_path": False, "law": "first-order",
+        "time_limit_s": 0.4,
+    }  # fmt: skip
+    assert data["power_off_s"] == pytest.approx(command + 0.4 + off)
+    for joint in data["joints"].values():
+        assert joint["braking_time_s"] == pytest.approx(0.25)
+        assert joint["braking_angle"] != 0.0
+
+
 def test_the_other_options(robot: str, capsys: Captured) -> None:
     data = document(
         capsys, robot, "--speed", "50%", "--category", "1", "--on-path", "--gravity", "0,9.81,0",
         "--pose", "axis=90deg",
     )  # fmt: skip
-    assert data["category"] == {"number": 1, "on_path": True, "time_limit_s": None}
+    assert data["category"] == {
+        "number": 1, "safety_function": "SS1-r", "on_path": True, "time_limit_s": None,
+    }  # fmt: skip
     assert data["gravity_m_per_s2"] == [0.0, 9.81, 0.0]
     # Along y at 90 degrees gravity pulls the slide outwards and turns nothing.
     assert data["signal"]["v"]["rail"] == [1.0]
@@ -285,6 +304,12 @@ def test_speeds_above_limits_are_a_warning(robot: str, capsys: Captured) -> None
         (["{robot}", "--payload", "five"], "--payload 5kg"),
         (["{robot}", "--payload", "5lb"], "(kg, g, t)"),
         (["{robot}", "--category", "3"], "'--category 3' is not a category of a stop: 0, 1 or 2"),
+        (["{robot}", "--category", "SOS"], "is no stop: it holds what is at rest, and SS2 brings"),
+        (["{robot}", "--category", "SS1-t"], "cuts the power after a fixed time; add --time-limit"),
+        (["{robot}", "--law", "first-order"], "'--law' needs the drives; add --category 1"),
+        (["{robot}", "--category", "1", "--law", "slow"], "'slow' is no law of a controlled stop"),
+        (["{robot}", "--category", "1", "--law", "constant-time:time=1"], "it has ramp_time"),
+        (["{robot}", "--category", "1", "--law", "constant-time"], "needs the ramp_time of joint"),
         (["{robot}", "--on-path"], "--category 1"),
         (["{robot}", "--brakes", "nowhere.yaml"], "pinloop brakes init {robot} -o nowhere.yaml"),
         (["{robot}", "--brakes", "{robot}"], "beam.urdf"),

@@ -375,7 +375,7 @@ def lines(path: str, text: str) -> list[int]:
         ({"sampling": {"method": "sobol"}}, "sampling", "sobol needs count"),
         ({"sampling": {"method": "corners", "count": 2}}, "sampling", "corners have no count"),
         ({"sampling": {"method": "all"}}, "method", "'sobol', 'random', 'grid' or 'corners'"),
-        ({"category": 4}, "category", "expected 0, 1 or 2"),
+        ({"category": 4}, "category", "expected 0, 1, 2, 'STO', 'SS1-r'"),
         ({"category": {"number": 0, "on_path": True}}, "category", "category 0 has no drives"),
         ({"payload": -1}, "payload", "a number greater than or equal to 0"),
         ({"until": 0}, "until", "a number greater than 0"),

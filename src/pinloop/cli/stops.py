@@ -6,6 +6,7 @@ What is taken where nothing is given is chosen in `safety.stopping.defaults`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,13 +21,16 @@ from ..io.loading import RobotFile
 from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
 from ..safety.brakes.file import brakes_text
-from ..safety.stopping import Category1, Category2, JointTrajectory, Trigger
+from ..safety.brakes.laws import StopLaw, law_by_name
+from ..safety.stopping import JointTrajectory, Trigger
 from ..safety.stopping import stop as compute_stop
 from ..safety.stopping.defaults import default_brakes, default_pose, default_velocity
 from ..safety.stopping.export import as_document, write_csv
-from ..safety.stopping.plan import Category
+from ..safety.stopping.plan import Category, as_category
+from ..safety.stopping.safety_functions import SafetyFunction, function_by_name
 from ..safety.stopping.stop_table import stop_table
 from ..show.terminal import write
+from ..units import in_units
 from . import Exit
 from .options import (
     REPEATED,
@@ -92,7 +96,30 @@ Speed = Annotated[
     ),
 ]
 Load = Annotated[str | None, text_option("Payload at the tool: 5kg, 500g.", "MASS", "--payload")]
-Number = Annotated[int, typer.Option("--category", metavar="N", help="Stop category: 0, 1 or 2.")]
+Number = Annotated[
+    str,
+    typer.Option(
+        "--category",
+        metavar="N|NAME",
+        help="Stop category: 0, 1 or 2, or STO, SS1-r, SS1-t, SS2 (IEC 61800-5-2).",
+    ),
+]
+By = Annotated[
+    str | None,
+    text_option(
+        "Categories 1 and 2: how drives slow down: constant-deceleration, constant-time, "
+        "jerk-limited, first-order, drive-torque; with numbers for all joints, e.g. "
+        "constant-time:ramp_time=0.3. Default: as the brakes file says.",
+        "LAW",
+        "--law",
+    ),
+]
+Limit = Annotated[
+    str | None,
+    text_option(
+        "Category 1: brakes and power off this long after the command.", "T", "--time-limit"
+    ),
+]
 OnPath = Annotated[bool, flag("--on-path", "Categories 1 and 2: slow down along the path.")]
 BrakesFile = Annotated[
     Path | None,
@@ -154,8 +181,10 @@ def stop(
     q: Pose = None,
     speed: Speed = None,
     payload: Load = None,
-    category: Number = 0,
+    category: Number = "0",
     on_path: OnPath = False,
+    law: By = None,
+    time_limit: Limit = None,
     brakes: BrakesFile = None,
     trajectory: Motion = None,
     at: At = None,
@@ -173,8 +202,7 @@ def stop(
     A planning aid, not a safety certificate.
     """
     check_targets([*robot.inputs, brakes, trajectory], html=html, json=as_json, csv=csv)
-    if on_path and category == 0:
-        raise BadValue("'--on-path' needs the drives; add --category 1 or --category 2")
+    how = stop_category(category, on_path=on_path, law=law, time_limit=time_limit)
     machine = robot.load(gravity=None if gravity is None else gravity_vector(gravity))
     chosen, facts = brakes_for(machine, robot.file, brakes)
     if band is not None:
@@ -185,7 +213,7 @@ def stop(
         machine,
         **state,
         brakes=chosen,
-        category=_category(category, on_path),
+        category=how,
         payload=None if payload is None else weight(payload),
         until=time(until, "--until"),
         limits="end stop" if end_stops else "warn",
@@ -204,10 +232,40 @@ def stop(
     return Exit.DONE if result.holds else Exit.FAILED
 
 
-def _category(number: int, on_path: bool) -> int | Category:
-    if number not in (0, 1, 2):
-        raise BadValue(f"'--category {number}' is not a category of a stop: 0, 1 or 2")
-    return (0, Category1(on_path=on_path), Category2(on_path=on_path))[number]
+def stop_category(word: str, *, on_path: bool, law: str | None, time_limit: str | None) -> Category:
+    """The category of a stop, from options of the command line."""
+    limit = None if time_limit is None else time(time_limit, "--time-limit")
+    function = function_by_name(word)
+    if word not in ("0", "1", "2") and function is None:
+        raise BadValue(
+            f"'--category {word}' is not a category of a stop: 0, 1 or 2, or "
+            f"{', '.join(x for x in SafetyFunction if x.category is not None)}"
+        )
+    if function is SafetyFunction.SS1_T and limit is None:
+        raise BadValue(f"'--category {word}' cuts the power after a fixed time; add --time-limit")
+    if word == "0" or function is SafetyFunction.STO:
+        given = [name for name, value in (("--on-path", on_path), ("--law", law)) if value]
+        if given:
+            raise BadValue(f"'{given[0]}' needs the drives; add --category 1 or --category 2")
+    how = None if law is None else law_from(law)
+    number = word if function else int(word)
+    return as_category(number, on_path=on_path, law=how, time_limit=limit)
+
+
+def law_from(word: str) -> StopLaw:
+    """A law with numbers for all joints, e.g. ``constant-time:ramp_time=0.3``."""
+    name, _, numbers = word.partition(":")
+    law, given = law_by_name(name), {}
+    for part in filter(None, numbers.split(",")):
+        key, _, value = part.partition("=")
+        names = [x.name for x in fields(law)]
+        if key not in names or in_units(value, {"": 1.0}) is None:
+            raise BadValue(
+                f"'--law {word}': '{part}' is not a number of the law {name} in SI units; write "
+                f"for example {name}:{names[0]}=0.5; it has {', '.join(names)}"
+            )
+        given[key] = float(value)
+    return replace(law, **given)
 
 
 def brakes_for(machine: Mechanism, robot: Path, file: Path | None) -> tuple[Brakes, list[Fact]]:

@@ -24,6 +24,7 @@ from .stopping.plan import Category0, Category1, Category2, Trigger
 from .stopping.prepared_robot import Payload
 from .stopping.recorded import JointTrajectory
 from .stopping.result import StopResult
+from .stopping.safety_functions import SafetyFunction
 from .stopping.sensitivity import StopSensitivity
 from .stopping.simulation import Standstill
 from .stopping.stop import single_faults, stop, worst_fault
@@ -60,6 +61,7 @@ __all__ = [
     "Payload",
     "PointStop",
     "Random",
+    "SafetyFunction",
     "SelfCollisions",
     "Separation",
     "Sobol",

@@ -117,6 +117,8 @@ class _Output:
             since = np.where(history.train.single, stand_since(history), -np.inf)
             last = np.flatnonzero(since >= np.nanmax(since) - TIME_SUM).tolist()
             return _last_change(history, variation, last)
+        if kind in ("power_off", "brakes_closed"):
+            return _instant_change(variation, kind, self.value)
         joint = self.name.partition(":")[2]
         if kind == "displacement":
             return self._displacement(joint or self.stop.tool, variation)
@@ -162,6 +164,15 @@ def _time_change(history: StopHistory, variation: StopVariation, column: int) ->
     return np.full(count, np.nan)
 
 
+def _instant_change(variation: StopVariation, kind: str, t: float) -> Array:
+    """By how much later the power goes, or the last brake closes."""
+    for happening in variation.happenings:
+        if abs(happening.t - t) <= TIME_SUM:
+            off = [cause.change for cause in happening.causes if cause.name == "power off"]
+            return off[0] if off and kind == "power_off" else happening.change
+    return np.full(variation.changes.shape[1], np.nan)
+
+
 def _last_change(history: StopHistory, variation: StopVariation, last: list[int]) -> Array:
     """By how much later the last coordinates come to rest, all at once; unknown where they part."""
     every = np.array([_time_change(history, variation, column) for column in last])
@@ -192,6 +203,11 @@ def _outputs(stop: StopResult, names: Iterable[str] | None) -> list[_Output]:
                 outputs.append(_Output(name, "m", stop.point(frame).displacement, stop))
         elif kind == "stopping_time" and not of:
             outputs.append(_Output(name, "s", stop.stopping_time, stop))
+        elif kind in ("power_off", "brakes_closed") and not of:
+            when: float | None = getattr(stop, kind)
+            if when is None:
+                raise BadValue(f"the stop has no '{kind}': its category keeps the power on")
+            outputs.append(_Output(name, "s", when, stop))
         elif kind in ("time", "angle", "heat") and of in known:
             joint, column = stop.joints[of], history.train.columns[of]
             own = [k * nv + column for k in range(len(SINKS))] if kind == "heat" else None
@@ -207,7 +223,14 @@ def _outputs(stop: StopResult, names: Iterable[str] | None) -> list[_Output]:
             value = ledger.drive_work if of == _DRIVES else float(ledger.dissipated[of].sum())
             outputs.append(_Output(name, "J", value, stop, sinks=own))
         else:
-            every = ["path", "displacement", "stopping_time", *(f"energy:{k}" for k in sinks)]
+            every = [
+                "path",
+                "displacement",
+                "stopping_time",
+                "power_off",
+                "brakes_closed",
+                *(f"energy:{k}" for k in sinks),
+            ]
             every += [f"{what}:{joint}" for what in ("angle", "time", "heat") for joint in known]
             raise UnknownName("output of a stop", name, every)
     return outputs

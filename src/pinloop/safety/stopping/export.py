@@ -242,6 +242,8 @@ def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -
         "outcome": result.outcome,
         "stopping_time_s": result.stopping_time,
         "reaction_time_s": result.reaction_time,
+        "power_off_s": result.power_off,
+        "brakes_closed_s": result.brakes_closed,
         "guesses": _guesses(result.guesses),
         "joints": {name: _joint(result, joint) for name, joint in result.joints.items()},
         "tool": _tool(result),
@@ -324,6 +326,8 @@ def _parameter(row: Assumption, note: str | None) -> ParameterRecord:
 def category_record(category: Category) -> CategoryRecord:
     """A category with its settings."""
     record: CategoryRecord = {"number": category.number}
+    if category.function is not None:
+        record["safety_function"] = category.function.value
     if category.controlled:
         record["on_path"] = category.on_path
         if category.law is not None:

@@ -22,7 +22,7 @@ from ...model.mechanism import Mechanism
 from ...simulation.limits import LimitPassed
 from ...simulation.trajectory import Trajectory
 from ...tables.report import Report, Section
-from ...tolerances import LIMIT_PASSED
+from ...tolerances import LIMIT_PASSED, TIME_SUM
 from ..brakes.brakes import Assumption, Brakes
 from ..brakes.joint_brake import Chain, Source
 from ..space.clearance import Approach, SelfCollisions, clearance, self_collisions
@@ -34,6 +34,7 @@ from .history import StopHistory
 from .loads import Ledger, Loads, energy_ledger, measure_loads
 from .plan import Category
 from .prepared_robot import tool_of
+from .safety_functions import CategoryNumber
 from .sensitivity import StopSensitivity
 from .stick_slip import Holding
 from .travel import (
@@ -93,6 +94,22 @@ class StopResult:
     def holds(self) -> bool:
         """Whether the robot has stopped and is held."""
         return self.outcome == "stopped"
+
+    @property
+    def power_off(self) -> float | None:
+        """From the signal until the torque of the drives is gone [s]; None if it stays."""
+        return self._passed(self.history.brake_times.off)
+
+    @property
+    def brakes_closed(self) -> float | None:
+        """From the signal until all brakes have their full torque [s]; None if they do not come."""
+        train = self.history.train
+        full = self.history.brake_times.engagement(train)[1][train.has_brake]
+        return self._passed(float(full.max(initial=-1.0)))
+
+    def _passed(self, t: float) -> float | None:
+        """A time that the motion has come to."""
+        return float(t) if 0.0 <= t <= self.run.t[-1] * (1.0 + TIME_SUM) else None
 
     @property
     def loads(self) -> Loads:
@@ -230,9 +247,10 @@ class StopResult:
         stop had. All inputs in one go, for about the time of a few stops.
 
         Args:
-            of: what is differentiated: "stopping_time"; "time:JOINT", "angle:JOINT" and
-                "heat:JOINT"; "path" and "displacement" of the tool, "path:FRAME"; "energy:SINK"
-                for a sink of the ledger or "drives". Times, angles and the path by default.
+            of: what is differentiated: "stopping_time", "power_off", "brakes_closed";
+                "time:JOINT", "angle:JOINT" and "heat:JOINT"; "path" and "displacement" of the tool,
+                "path:FRAME"; "energy:SINK" for a sink of the ledger or "drives". Times, angles and
+                the path by default.
             to: what by: "speed:JOINT", "pose:JOINT", "payload", times of the chain ("sensor"),
                 and parameters of the brakes file ("delay:JOINT"); "brake_torque:JOINT" for both
                 torques, by a part of them. Without a joint ("delay", "speed") all joints together,
@@ -360,7 +378,8 @@ class PayloadRecord(TypedDict):
 class CategoryRecord(TypedDict):
     """Category of the stop."""
 
-    number: Literal[0, 1, 2]
+    number: CategoryNumber
+    safety_function: NotRequired[Annotated[str, "of the drives, by IEC 61800-5-2"]]
     on_path: NotRequired[bool]
     law: NotRequired[Annotated[str, "how drives slow down, if not as the brakes file says"]]
     time_limit_s: NotRequired[float | None]
@@ -475,6 +494,8 @@ class Document(TypedDict):
     outcome: Literal["stopped", "does not hold", "time-out"]
     stopping_time_s: float
     reaction_time_s: float
+    power_off_s: Annotated[float | None, "null: the power stays on"]
+    brakes_closed_s: Annotated[float | None, "null: no brake comes"]
     guesses: GuessesRecord
     joints: dict[str, JointRecord]
     tool: ToolRecord

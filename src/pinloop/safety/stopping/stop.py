@@ -50,7 +50,7 @@ def stop(
     v: ArrayLike | None = None,
     *,
     brakes: Brakes | str | Path,
-    category: int | Category = 0,
+    category: int | str | Category = 0,
     payload: Payload | float | None = None,
     trigger: Trigger | None = None,
     gravity: ArrayLike | None = None,
@@ -69,7 +69,8 @@ def stop(
         q: configuration at the signal, shape (nq,); from the trigger's motion by default.
         v: velocity at the signal, shape (nv,); from the trigger's motion by default.
         brakes: brakes, gears, friction and drives, or the file that describes them.
-        category: 0, 1 or 2, or with details e.g. `Category1(on_path=True)`.
+        category: 0, 1 or 2, the name of a safety function ("STO", "SS1-r", "SS2"), or with details
+            e.g. `Category1(on_path=True, law=ConstantTime(0.3))`.
         payload: what the robot carries; a number is a point mass at its tool [kg].
         trigger: what the robot does when the signal comes, and the chain of signals.
         gravity: gravity in the robot's base [m/s^2], shape (3,); that of its file by default.

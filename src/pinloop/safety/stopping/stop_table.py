@@ -102,8 +102,11 @@ def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> KeyValues
     how = category.title
     if category.on_path:
         how += "; on the path, all joints together"
+    if category.function is not None:
+        how += f" ({category.function})"
     if category.time_limit is not None:
-        how += f"; brakes after {milliseconds(category.time_limit)} in any case"
+        when = "in any case" if category.brakes_at_rest or category.function is None else "exactly"
+        how += f"; brakes after {milliseconds(category.time_limit)} {when}"
     sensor, controller = milliseconds(signal.sensor), milliseconds(signal.controller)
     command = f"command at {milliseconds(signal.command)}"
     if not category.controlled:
@@ -112,6 +115,7 @@ def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> KeyValues
         ("stopping time", f"{milliseconds(result.stopping_time)} = {split}"),
         ("category", how),
         *_slowing(result),
+        ("power", _power(result)),
         ("signal chain", f"sensor {sensor} + controller {controller} = {command}"),
         ("payload", _payload(result)),
         ("gravity", f"({', '.join(f'{x:g}' for x in result.robot.gravity)}) m/s^2"),
@@ -122,6 +126,14 @@ def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> KeyValues
         entries.insert(1, ("guesses", Cell(result.guesses.details, "caution")))
     entries += [("fault", Cell(printable(fault), "caution")) for fault in brakes.faults]
     return KeyValues.of("Stop", entries)
+
+
+def _power(result: StopResult) -> str:
+    """When the power goes, and when the brakes are closed."""
+    off, closed = result.power_off, result.brakes_closed
+    return ("stays on" if off is None else f"off at {milliseconds(off)}") + (
+        "" if closed is None else f", brakes closed at {milliseconds(closed)}"
+    )
 
 
 def _slowing(result: StopResult) -> Iterator[tuple[str, str]]:

@@ -183,7 +183,7 @@ def study(
     space: Space | None = None,
     sampling: Sampling = Sobol(256),  # noqa: B008 (frozen)
     *,
-    category: int | Category = 0,
+    category: int | str | Category = 0,
     payload: Payload | float | None = None,
     gravity: ArrayLike | None = None,
     trigger: Trigger | None = None,

@@ -22,10 +22,12 @@ from ...errors import BadValue, LoadError, UnknownName
 from ...io.loading import RobotFile
 from ...model.mechanism import Mechanism
 from ..brakes.brakes import Brakes
+from ..brakes.laws import LawName, law_by_name
 from ..space.solids import Obstacle, checked_obstacles
-from ..stopping import Category1, Category2, Payload, Trigger
+from ..stopping import Payload, Trigger
 from ..stopping.defaults import default_brakes
-from ..stopping.plan import Category
+from ..stopping.plan import Category, as_category
+from ..stopping.safety_functions import StopName
 from .space import Corners, Grid, Random, Sampling, Sobol, Space
 
 
@@ -33,23 +35,21 @@ from .space import Corners, Grid, Random, Sampling, Sobol, Space
 class CategoryEntry:
     """Category of the stops; a number alone is one without details."""
 
-    number: Annotated[Literal[0, 1, 2], "0, 1 or 2"]
+    number: Annotated[StopName, "0, 1 or 2, or the name of a safety function"]
     on_path: Annotated[bool, "categories 1 and 2: slow down along the path"] = False
     time_limit: Annotated[
         Positive | None, "category 1: brakes come after this time in any case [s]"
     ] = None
+    law: Annotated[LawName | None, "how drives slow down; null: as the brakes file says"] = None
 
     def __post_init__(self) -> None:
-        if self.number == 0 and self.on_path:
-            raise BadValue("category 0 has no drives that could keep to the path")
-        if self.number != 1 and self.time_limit is not None:
-            raise BadValue("only category 1 has a time limit")
+        self.make()
 
-    def make(self) -> int | Category:
+    def make(self) -> Category:
         """The category."""
-        if self.number == 1:
-            return Category1(self.on_path, self.time_limit)
-        return Category2(self.on_path) if self.number == 2 else 0
+        law = None if self.law is None else law_by_name(self.law)
+        limit = self.time_limit
+        return as_category(self.number, on_path=self.on_path, law=law, time_limit=limit)
 
 
 _METHODS = {"sobol": Sobol, "random": Random, "grid": Grid, "corners": Corners}
@@ -121,7 +121,7 @@ class StudyFile:
     brakes: Annotated[
         Path | None, "brakes file; that beside the robot by default, else guessed"
     ] = None
-    category: Annotated[CategoryEntry, Short(int, "number"), "category of the stops"] = (
+    category: Annotated[CategoryEntry, Short(StopName, "number"), "category of the stops"] = (
         CategoryEntry(number=0)
     )
     payload: Annotated[

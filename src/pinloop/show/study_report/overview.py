@@ -198,7 +198,7 @@ def facts(study: Study) -> KeyValues:
     """What was the same in all cases."""
     setup = study.setup
     category = setup.category
-    words = str(category.number)
+    words = str(category.number) + (f" ({category.function})" if category.function else "")
     if category.controlled:
         words += ", on the path" if category.on_path else ", each joint by its own ramp"
     if category.time_limit is not None:
