@@ -24,6 +24,9 @@ the motion of B relative to A, see `Pair.components`."""
 Coupling = Sequence[tuple[int, int, Sequence[float]]]
 """Coordinate in q and in v of each joint of a coupling, and its polynomial, the constant first."""
 
+Links = tuple[Array, list[int]]
+"""A line per link, and per joint its link."""
+
 _TIES = "twist", "point", "offset", "rod", "angle"
 """What rows take, by their numbers in the kernel; a point, too, is rows of a twist to a pair."""
 _SCREW, _CIRCLE = 0, 1
@@ -68,7 +71,7 @@ def tables_of_rows(robot: Mechanism, *, whole: bool = True) -> Tables | None:
         scale = unit[rows.rows_of[coupling.name]][0]
         sums = zip(at, coupling.polynomials, strict=True)
         couplings.append([(x.q.start, x.v.start, [scale * c for c in p]) for x, p in sums])
-    return tables_of(robot.model, ties, couplings)
+    return tables_of(robot.model, ties, couplings, _links_of(robot))
 
 
 def between_free_bodies(model: pin.Model, a: pin.Frame, b: pin.Frame) -> bool:
@@ -84,12 +87,41 @@ def between_free_bodies(model: pin.Model, a: pin.Frame, b: pin.Frame) -> bool:
 
 
 def tables_of(
-    model: pin.Model, ties: Sequence[Tie] = (), couplings: Sequence[Coupling] = ()
+    model: pin.Model,
+    ties: Sequence[Tie] = (),
+    couplings: Sequence[Coupling] = (),
+    tree: Links | None = None,
 ) -> Tables | None:
     """The tables of a model, its loops and couplings, whose rows are numbered in this order.
 
-    None if there is a joint that the kernel does not know.
+    None if there is a joint that the kernel does not know. ``tree``: links of the model.
     """
+    tree = tree or _links(model)
+    if tree is None:
+        return None
+    links, carried = tree
+    loops, rows = list[list[float]](), list[list[float]]()
+    for number, (a, place_a, b, place_b, along) in enumerate(ties):
+        loops.append([carried[a], *_numbers(place_a), carried[b], *_numbers(place_b)])
+        rows += [[number, _TIES.index(kind), *row] for kind, row in along]
+    terms = list[tuple[int, int, int, Sequence[float]]]()
+    for coupling in couplings:
+        terms += [(len(rows), *term) for term in coupling]
+        rows.append([-1, 0, *[0.0] * 6])
+    arrays = (links, np.array(loops).reshape(-1, 26))
+    gravity = np.array(model.gravity.linear)
+    shapes = (*arrays, np.array(rows, dtype=float).reshape(-1, 8))
+    return Tables((model.nq, model.nv), gravity, carried, shapes, terms)
+
+
+@remembered
+def _links_of(robot: Mechanism) -> Links | None:
+    """Those of the model, once for all choices of rows."""
+    return _links(robot.model)
+
+
+def _links(model: pin.Model) -> Links | None:
+    """The links of a model; None if there is a joint that is not known."""
     links, carried = list[list[float]](), [-1]
     neutral = pin.neutral(model)
     for number in range(1, model.njoints):
@@ -105,18 +137,7 @@ def tables_of(
         moments = body.inertia[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]].tolist()
         links[-1][-10:] = [body.mass, *body.lever, *moments]
         carried.append(before)
-    loops, rows = list[list[float]](), list[list[float]]()
-    for number, (a, place_a, b, place_b, along) in enumerate(ties):
-        loops.append([carried[a], *_numbers(place_a), carried[b], *_numbers(place_b)])
-        rows += [[number, _TIES.index(kind), *row] for kind, row in along]
-    terms = list[tuple[int, int, int, Sequence[float]]]()
-    for coupling in couplings:
-        terms += [(len(rows), *term) for term in coupling]
-        rows.append([-1, 0, *[0.0] * 6])
-    arrays = (np.array(links).reshape(-1, 31), np.array(loops).reshape(-1, 26))
-    gravity = np.array(model.gravity.linear)
-    shapes = (*arrays, np.array(rows, dtype=float).reshape(-1, 8))
-    return Tables((model.nq, model.nv), gravity, carried, shapes, terms)
+    return np.array(links).reshape(-1, 31), carried
 
 
 def _numbers(place: pin.SE3) -> list[float]:

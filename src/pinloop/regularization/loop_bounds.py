@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from itertools import compress, permutations
 
@@ -95,6 +95,7 @@ class Reference:
     order: dict[str, int]
     coupled: frozenset[str]
     couplings: int
+    _names: dict[int, str] = field(default_factory=dict)
 
     @staticmethod
     def of(robot: Mechanism, q: Array) -> Reference:
@@ -154,8 +155,11 @@ class Reference:
 
     def name(self, space: Subspace) -> str:
         """Name of an algebra in the world, in metres."""
-        shift = pin.SE3(np.eye(3), self.centre / self.length)
-        return str(identify(space.moved(shift), self.length))
+        number = self.algebras.number(space)
+        if number not in self._names:
+            shift = pin.SE3(np.eye(3), self.centre / self.length)
+            self._names[number] = str(identify(space.moved(shift), self.length))
+        return self._names[number]
 
     def network(self, cluster: Cluster, cuts: Sequence[str]) -> MotionNetwork:
         """Bounds within a cluster from its tree joints alone.

@@ -229,7 +229,7 @@ class MotionGroupName:
 
 def _direction(axis: tuple[float, float, float]) -> str:
     for name, unit in zip("xyz", np.eye(3), strict=True):
-        if np.allclose(axis, unit, atol=SAME):
+        if np.abs(axis - unit).max() <= SAME:
             return name
     return _point(axis)
 
@@ -307,7 +307,7 @@ def _about_one_axis(space: Subspace, translations: Subspace, length: float) -> M
     axis = _oriented(twist[3:])
     twist = twist * float(np.sign(twist[3:] @ axis))
     pitch = float(twist[:3] @ axis) * length
-    point = np.cross(axis, twist[:3]) * length
+    point = pin.skew(axis) @ twist[:3] * length
     is_helical = abs(pitch) > PITCH * length
     screw = pitch if is_helical else None
     direction = _triple(axis)
