@@ -33,6 +33,7 @@ from ...tables.report import (
     Table,
     section_blocks,
 )
+from ...tolerances import SAME
 from ..brakes.brakes import assumption_lines
 from ..brakes.laws import LAWS, DriveTorque
 from ..space.interval_tree import joint_limits
@@ -380,7 +381,8 @@ def _coasting(result: StopResult, passed: LimitPassed) -> str:
         return ""
     column, times = result.robot.coordinates(name).v.start, history.brake_times
     full = float(times.engagement(history.train)[1][column])
-    if not times.off < passed.worst_t <= full:
+    slow = abs(result.run.v[0, column]) <= (1.0 + SAME) * abs(passed.limit)
+    if not (slow and passed.t <= full and times.off < passed.worst_t):
         return ""
     wanted = "check its delay and rotor_inertia"
     if history.train.reflected[column] == 0.0:
