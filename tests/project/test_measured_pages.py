@@ -7,7 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tools import choosing, house, pages, regularization, schemas, tolerances, validation
+from tools import (
+    choosing,
+    house,
+    pages,
+    published_stops,
+    regularization,
+    schemas,
+    tolerances,
+    validation,
+)
 
 import pinloop as pl
 from pinloop.boundary.schema import keys_of
@@ -194,3 +203,61 @@ def test_writing_leaves_the_text_alone(tmp_path: Path) -> None:
     assert pages.between(text, "t") == "new\n"
     with pytest.raises(ValueError, match="<!-- u: begin --> and <!-- u: end --> once each"):
         pages.put(path, "u", "new")
+
+
+# -- published stops ------------------------------------------------------------------------
+
+
+def held_rows() -> dict[tuple[str, str], list[str]]:
+    rows = cells(pages.between(page("stopping"), "held out"))
+    return {(row[0], row[1]): row[2:] for row in rows}
+
+
+def test_what_brakes_are_like_is_as_the_code_has_it() -> None:
+    assert pages.between(page("brakes"), "estimates") == published_stops.estimates_table()
+
+
+def test_numbers_that_were_not_fitted_are_predicted_as_the_page_says() -> None:
+    held = [*published_stops.ramps(), *published_stops.hyundai()]
+    ours, printed = cells(published_stops.held_table(held)), held_rows()
+    for robot, what, *numbers in ours[:-1]:
+        assert numbers == printed[robot, what]
+    assert int(printed["all", "all"][0]) == len(held) + 9
+
+
+def test_angles_of_category_0_are_predicted_as_the_page_says() -> None:
+    try:
+        axes = [axis for axis in published_stops.axes() if axis.robot == "KR 20 R3100"]
+    except ValueError:
+        pytest.skip("example-robot-data is not installed")
+    shares = pages.between(page("stopping"), "shares")
+    (percent,) = re.findall(r"(\d+) % for KR 20", shares)
+    errors = [
+        abs(axis.angle_for_time(int(percent) / 100) / axis.published[1] - 1.0) for axis in axes
+    ]
+    median, largest = (float(held_rows()["KR 20 R3100", "angle"][k]) for k in (1, 4))
+    assert 100 * np.median(errors) == pytest.approx(median, abs=0.6)
+    assert 100 * max(errors) == pytest.approx(largest, abs=0.6)
+    # A constant torque goes too far: time and angle are not those of one.
+    assert axes[0].angle_for_time(0.0) > 1.1 * axes[0].published[1]
+
+
+def test_the_readme_says_what_the_page_says() -> None:
+    readme = (pages.ROOT / "README.md").read_text(encoding="utf-8")
+    text = " ".join(pages.between(readme, "published stops").split())
+    count, median, low, high, _ = held_rows()["all", "all"]
+    assert f"other {count} with a median error of {median} %" in text
+    assert f"(95 % interval: {low} to {high} %)" in text
+    rows = cells(pages.between(page("stopping"), "guessed brakes"))
+    inside = sum(row[-1] == "yes" for row in rows)
+    assert f"{inside} of {len(rows)} published times are within the band" in text
+
+
+def test_order_statistics_hold_the_median() -> None:
+    """In 95 of 100 samples, or a little more: by counting."""
+    rng, inside = np.random.default_rng(0), []
+    for _ in range(2000):
+        _, low, high = published_stops.median_with_ends(rng.exponential(size=9).tolist())
+        inside.append(low < np.log(2.0) < high)
+    assert 0.94 < np.mean(inside) < 0.98
+    assert published_stops.median_with_ends([3.0, 1.0, 2.0]) == (2.0, 1.0, 3.0)

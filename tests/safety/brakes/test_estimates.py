@@ -60,6 +60,7 @@ def test_what_it_says_of_known_machines() -> None:
     # HG-KN 73B: 1.39e-4 kg m^2, 7.2 N m, 5000 rpm, behind a gear of 100.
     own = ROTOR["servo"].value * 720 / (50 * 2 * np.pi / 60)
     assert 0.7 < own / 1.39 < 1.4
-    # Brakes of servo motors hold 1 to 2.4 times their rated torque, a third of the peak.
-    assert 1.0 < BRAKE_SHARE.value * 1.15 * 3 < 2.4
+    # Brakes of servo motors hold 1 to 2.4 times their rated torque, a third of the peak; the
+    # shoulder of a UR5 is stopped by 136 N m and more, its drive has 150 N m.
+    assert 1.0 < BRAKE_SHARE.value * 1.15 * 3 < 2.4 and BRAKE_SHARE.high > 136 / 150
     assert DELAY.low < 0.010 and DELAY.high > 0.100

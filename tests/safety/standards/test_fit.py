@@ -159,6 +159,13 @@ def test_time_and_angle_at_one_speed_tell_torque_and_delay() -> None:
     )
     # Two numbers for two parameters: nothing is left that could tell how exact they are.
     assert all(np.isnan(one.error) for one in made.parameters) and "not known" in str(made)
+    text = " ".join(str(made).split())
+    assert "axis: as many numbers as parameters: fits exactly, proves nothing" in text
+    assert made.exact == ("axis",) and made.as_dict()["exact"] == ["axis"]
+    ramp = (0.5 - delay) * 2.0 / 3.0
+    other = pl.safety.Measured("axis", 2.0, delay + ramp, 2.0 * delay + ramp)
+    more = pl.safety.StoppingTable((row, other))
+    assert fit(more, ["dynamic_torque", "delay"], BY).exact == ()
 
 
 def test_what_acts_alike_cannot_be_told_apart() -> None:

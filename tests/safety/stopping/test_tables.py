@@ -69,7 +69,7 @@ def test_a_wheel_in_degrees_and_milliseconds() -> None:
     # The brake at the joint itself loads no gear; nothing pulls at the wheel in the end.
     assert loads[4:] == ["0", "0", ">1000", "held"]
     assert ("", "peak torque", "N m") in columns_of(table, "Joints: loads")
-    title = "mechanism: stopped after 1560 ms, and holds; brake data are guesses: 730 to 3400 ms"
+    title = "mechanism: stopped after 1560 ms, and holds; brake data are guesses: 610 to 4100 ms"
     assert (table.title.text, table.title.mark) == (title, "caution")
 
 
@@ -233,7 +233,7 @@ def test_what_does_not_hold_and_what_does_not_stop_is_seen() -> None:
     torque = 10.0 * 9.81 * 0.5 * np.cos(falls.run.q[-1, 0])
     assert f"{abs(torque):.3g}"[:2] in sentence and "hold 20 N m" in sentence
     slow = stopped(wheel(5.0), 9.0, on_axis(dynamic_torque=1.0), until=0.25)
-    assert slow.table().title.text == "mechanism: NOT STOPPED within 250 ms"
+    assert slow.table().title.text == "mechanism: NOT STOPPED within 250 ms; brake data are guesses"
     assert slow.table().title.mark == "bad"
     assert "did not stop within 250 ms" in slow.warnings[0]
 

@@ -97,6 +97,7 @@ _HG_KR = "Mitsubishi Electric, servo motor manual vol. 3, brakes of HG-KR 053B t
 _SIGMA_2 = "Yaskawa, Sigma II user's manual, 8.3.4: at least 1.2 times rated torque"
 _UR5 = "Universal Robots, user manual UR5/CB3 3.4.5, A.1: torques that its stops imply, with rotors"
 _UR3 = "Universal Robots, user manual UR3/CB3 3.10, A.1: torques that its stops imply, with rotors"
+_KR20 = "KUKA, MA KR IONTEC V4, 4.11.2.1: torques that stops of KR 20 R3100 imply, with rotors"
 _MAYR = "mayr, ROBA-servostop manual B.8982.EN, switched on the direct-current side"
 _INTORQ = "INTORQ, BFK458 manual BA 14.0217, switched on the direct-current side"
 _HG_JR = "Mitsubishi Electric, servo motor manual vol. 3, brakes of HG-JR 53B to 503B"
@@ -129,6 +130,11 @@ _SERVO = [
 ]  # fmt: skip
 
 
+Gear = Literal["strain wave", "servo"]
+"""What joints are driven by: flat motors behind strain-wave gears, as of collaborative robots;
+slim servo motors behind cycloidal or planetary gears, as of industrial robots, or screws."""
+
+
 def _brake_shares(source: str, speed: float, *rows: tuple[float, float]) -> list[Figure]:
     """Sliding torque over peak torque: rated power [W], speed [1/min], torque at rest [N m]."""
     rated = [power / (speed * math.pi / 30) for power, _ in rows]
@@ -138,18 +144,15 @@ def _brake_shares(source: str, speed: float, *rows: tuple[float, float]) -> list
     ]
 
 
-def _stop_shares(source: str, *rows: tuple[float, float, float]) -> list[Figure]:
+def _stop_shares(source: str, gear: Gear, *rows: tuple[float, float, float]) -> list[Figure]:
     """The same, from stops: peak torque, constant torque that explains the time [N m], time [s].
 
     The torque is that without a rotor; what stops the rotor from its top speed comes on top.
     """
-    rotor = ROTOR["strain wave"].value
+    rotor = ROTOR[gear].value
     return [Figure(source, torque / peak + rotor / time) for peak, torque, time in rows]
 
 
-Gear = Literal["strain wave", "servo"]
-"""What joints are driven by: flat motors behind strain-wave gears, as of collaborative robots;
-slim servo motors behind cycloidal or planetary gears, as of industrial robots, or screws."""
 ROTOR: dict[Gear, Estimate] = {"strain wave": _estimate(_STRAIN_WAVE), "servo": _estimate(_SERVO)}
 """Time in which the peak torque of a drive brings its own rotor to its top speed [s]."""
 STATIC_TO_DYNAMIC, TOLERANCE = 1.15, 0.2
@@ -165,10 +168,12 @@ BRAKE_SHARE = _estimate([
     ),
     *_brake_shares(_HG_KR, 3000, (50, 0.32), (100, 0.32), (200, 1.3), (400, 1.3), (750, 2.4)),
     Figure(_SIGMA_2, 1.2 / STATIC_TO_DYNAMIC / _PEAK_TO_RATED),
-    *_stop_shares(_UR5, (150, 103.4, 0.244), (150, 135.7, 0.530), (150, 66.6, 0.164)),
-    *_stop_shares(_UR3, (56, 29.3, 0.159), (56, 57.2, 0.154), (28, 21.2, 0.092)),
+    *_stop_shares(_UR5, "strain wave", (150, 103.4, 0.244), (150, 135.7, 0.53), (150, 66.6, 0.164)),
+    *_stop_shares(_UR3, "strain wave", (56, 29.3, 0.159), (56, 57.2, 0.154), (28, 21.2, 0.092)),
+    *_stop_shares(_KR20, "servo", (5640, 6654, 0.38), (4494, 7820, 0.42), (1350, 2718, 0.20)),
 ])  # fmt: skip
-"""Sliding torque of a brake over the peak torque of its drive."""
+"""Sliding torque of a brake over the peak torque of its drive; where stops tell it, that of all
+that stops the axis: drives may brake with shorted motors."""
 DELAY = _estimate([
     *(Figure(_MAYR, time) for time in (0.010, 0.020)),
     *(Figure(_INTORQ, time) for time in (0.015, 0.033)),

@@ -25,6 +25,7 @@ from ...boundary.arguments import public
 from ...boundary.marks import Array
 from ...errors import BadValue, PinloopError, PinloopWarning, StopFailed
 from ...model.mechanism import Mechanism
+from ...tables.number_format import listed
 from ...tables.report import Cell, KeyValues, Notes, Report, Reported, Table
 from ...tolerances import FIT_COST, FIT_DIGITS, FIT_STEP, LEAST_TORQUE
 from ..brakes.brakes import Brakes
@@ -367,13 +368,22 @@ class Fit(Reported):
     comparison: Comparison
     warnings: tuple[str, ...]
 
+    @property
+    def exact(self) -> tuple[str, ...]:
+        """Joints with as many numbers in the table as parameters: their fit proves nothing."""
+        return tuple(dict.fromkeys(x.joint for x in self.parameters if math.isnan(x.error)))
+
     def __rich__(self) -> Report:
         return self.table()
 
     def table(self, facts: Iterable[tuple[str, str]] = ()) -> Report:
         """The fit for reading; ``facts`` are further lines above it: a name and what it is."""
         source = self.comparison.source
-        entries = [("fitted to", source), *facts] if source else facts
+        entries: list[tuple[str, str | Cell]] = [("fitted to", source)] if source else []
+        entries += facts
+        if self.exact:
+            why = "as many numbers as parameters: fits exactly, proves nothing"
+            entries.append(("proof", Cell(f"{listed(self.exact)}: {why}", "caution")))
         warned = Notes.of("Warnings", self.warnings, "caution")
         blocks = [KeyValues.of("Fit", entries), _grid(self.parameters), *self.comparison.blocks()]
         title = f"{self.comparison.robot or 'robot'}: brakes fitted to stops"
@@ -392,6 +402,7 @@ class Fit(Reported):
         return {
             "parameters": parameters,
             "comparison": self.comparison.as_dict(),
+            "exact": list(self.exact),
             "warnings": list(self.warnings),
         }
 

@@ -51,7 +51,7 @@ class Guesses:
         sentences = [", ".join(self.parameters)] if self.parameters else []
         if self.stopping_time is not None and self.path is not None:
             time, path = _ends(self.stopping_time, "ms"), _ends(self.path, "mm")
-            sentences[0] += f": nine of ten such stops take {time}, with a tool path of {path}"
+            sentences[0] += f": by their spread it takes {time}, with a tool path of {path}"
             if math.isinf(self.stopping_time[1]):
                 sentences.append("with brakes as weak as some are the robot does not hold")
         if self.missing:
