@@ -86,6 +86,8 @@ GRAM_RANK = 1e-15
 """1: the same for the damped gram matrix of assembly, which is regular by its damping"""
 ROW_NOISE = 1e-12
 """1: rounding of rows of size one"""
+ROUNDED_ROWS = 1e-12
+"""1: how far rows may contradict each other, or be from depending on each other, by rounding"""
 WELL_CONDITIONED = 1e-9
 """1: reciprocal condition of J M^-1 J' down to which its Cholesky factor is used"""
 LIGHT = 1e-8

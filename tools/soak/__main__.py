@@ -6,10 +6,15 @@ import argparse
 import sys
 
 from .campaign import Campaign, run
+from .derivatives import compare_derivatives
 from .kernel import compare_engines
 from .stops import try_stop
 
-CAMPAIGNS: dict[str, Campaign] = {"stops": try_stop, "kernel": compare_engines}
+CAMPAIGNS: dict[str, Campaign] = {
+    "stops": try_stop,
+    "kernel": compare_engines,
+    "derivatives": compare_derivatives,
+}
 
 
 def main() -> int:

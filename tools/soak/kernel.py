@@ -28,7 +28,7 @@ KINDS = ("parallel mechanism", "graph", "bennett", "goldberg", "bricard")
 def compare_engines(rng: np.random.Generator) -> Case:
     """Draw a mechanism and a state, on the manifold and beside it, and let both engines go on."""
     seed, kind = int(rng.integers(2**31)), str(rng.choice(KINDS))
-    machine = screw_tables.build(_table(kind, seed))
+    machine = screw_tables.build(draw_table(kind, seed))
     if machine.nv == 0:
         return Case("immovable")
     q, v = moving(machine, seed % 1000)
@@ -65,7 +65,7 @@ def compare_engines(rng: np.random.Generator) -> Case:
     return Case(kind, tuple(found))
 
 
-def _table(kind: str, seed: int) -> screw_tables.Table:
+def draw_table(kind: str, seed: int) -> screw_tables.Table:
     """A random linkage of a kind."""
     if kind == "graph":
         return random_linkages.graph(seed)

@@ -8,12 +8,17 @@ is differentiated at fixed ``a`` and ``lam``; the changes of both then solve the
 with other right-hand sides. Where rows depend on each other ``lam`` is not unique, but any of them
 gives the right change of ``a``, as long as the rank does not change: then ``J'(q) n(q) = 0`` for
 every dependency ``n``, so that ``dJ' n = -J' dn`` is a reaction, too.
+
+Off the manifold such rows contradict each other, or depend on each other no more. What is solved
+there is ``P (J a + gamma) = 0`` with reactions ``P lam``, in scaled rows, where ``P`` keeps the
+largest singular values of the rows, in the metric of ``M``; and ``P`` turns, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -24,7 +29,7 @@ from ..linalg.saddle import Elimination, Saddle
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import JointChain, MovingTree
 from ..model.workspace import remembered
-from ..tolerances import RANK
+from ..tolerances import RANK, ROUNDED_ROWS
 from .equations import EquationsOfMotion
 from .parameters import Parameter
 
@@ -52,9 +57,6 @@ class Derivatives:
         closure_dp: by parameters, how far closed loops open, shape (rows, parameters): what moves
             a joint needs other positions, ``J dq + closure_dp dp = 0``.
         labels: label of each row.
-        neglected: derivatives by positions miss terms of this relative size: zero but for rounding
-            where as many rows are independent as around the state, on the manifold. Linkages whose
-            rows depend on each other there only (Bennett, Bricard) have more of them off it.
         parameters: name of each parameter.
     """
 
@@ -73,7 +75,6 @@ class Derivatives:
     J: Array
     closure_dp: Array
     labels: tuple[str, ...]
-    neglected: float
     parameters: tuple[str, ...]
 
 
@@ -128,9 +129,10 @@ def derivatives_at(
     Raises:
         NotFinite: something has no derivative here.
     """
+    inputs, n = _Inputs(equations, parameters), len(v)
     M, f, J, gamma, _ = equations.system(t, q, v)
     solved = _Solved(equations, M, f if tau is None else f + tau, J, -gamma)
-    a, inputs, n = solved.x, _Inputs(equations, parameters), len(v)
+    a = solved.x
     tree = MovingTree(inputs.chain, q, v, a)
     row = equations.rows.slopes(tree, (t, q, v, a), solved.multipliers)
     load_q, load_v = tree.load_slopes()
@@ -140,28 +142,45 @@ def derivatives_at(
     ddq, reactions = solved.changes(
         inputs.side_by_side(load_q - row.force_q - force_q, [missing_v, -np.eye(n)], loads_p),
         inputs.side_by_side(row.acceleration_q, [accelerations_v, np.zeros((len(row.J), n))]),
+        partial(_turning_slopes, equations, inputs, (t, q), 2 * n),
     )
-    _check(equations, t, ddq)
     violation, opened = np.zeros((2, len(equations.rows), ddq.shape[1] - 2 * n))
     violation[: len(row.J)] = inputs.side_by_side(row.rate_q, [])
     opened[: len(row.J)] = inputs.side_by_side(row.J, [])
+    return _assembled(
+        equations, inputs, t, (a, solved.reactions), (ddq, reactions), (violation, opened, J)
+    )
+
+
+def _assembled(
+    equations: EquationsOfMotion,
+    inputs: _Inputs,
+    t: float,
+    values: tuple[Array, Array],
+    changes: tuple[Array, Array],
+    rows: tuple[Array, Array, Array],
+) -> Derivatives:
+    """Acceleration and reactions, their changes, and rates and opening of rows, part by part."""
+    (a, reactions), (by, reactions_by), (violation, opened, J) = values, changes, rows
+    n = len(a)
+    if not np.isfinite(by).all():
+        raise NotFinite(f"robot '{equations.robot.name}' has no derivatives at t = {t:.6g} s")
     return Derivatives(
         ddq=a,
-        ddq_dq=ddq[:, :n],
-        ddq_dv=ddq[:, n : 2 * n],
-        ddq_dtau=ddq[:, 2 * n : 3 * n],
-        ddq_dp=ddq[:, 3 * n :],
-        reactions=solved.reactions,
-        reactions_dq=reactions[:, :n],
-        reactions_dv=reactions[:, n : 2 * n],
-        reactions_dtau=reactions[:, 2 * n : 3 * n],
-        reactions_dp=reactions[:, 3 * n :],
+        ddq_dq=by[:, :n],
+        ddq_dv=by[:, n : 2 * n],
+        ddq_dtau=by[:, 2 * n : 3 * n],
+        ddq_dp=by[:, 3 * n :],
+        reactions=reactions,
+        reactions_dq=reactions_by[:, :n],
+        reactions_dv=reactions_by[:, n : 2 * n],
+        reactions_dtau=reactions_by[:, 2 * n : 3 * n],
+        reactions_dp=reactions_by[:, 3 * n :],
         violation_dq=violation[:, :n],
         violation_dp=violation[:, n:],
         J=J,
         closure_dp=opened[:, n:],
         labels=equations.rows.labels,
-        neglected=solved.neglected,
         parameters=inputs.labels,
     )
 
@@ -209,17 +228,14 @@ def jump_derivatives_at(
     row = equations.rows.slopes(
         MovingTree(inputs.chain, q, solved.x, rest), (t, q, solved.x, rest), solved.multipliers
     )
-    # Of the loads at rest what is not weight.
-    load, weight = (MovingTree(inputs.chain, q, rest, a).load_slopes()[0] for a in (dv, rest))
-    by_p = [
-        parameter.loads(equations, t, q, rest, dv) - parameter.loads(equations, t, q, rest, rest)
-        for parameter in parameters
-    ]
+    momentum_q, momentum_p = inputs.momentum_slopes(equations, t, q, dv)
     v_plus, impulses = solved.changes(
-        inputs.side_by_side(load - weight - row.force_q, [-M], by_p),
+        inputs.side_by_side(momentum_q - row.force_q, [-M], momentum_p),
         inputs.side_by_side(row.rate_q, [np.zeros((len(row.J), n))]),
+        partial(_turning_slopes, equations, inputs, (t, q), n),
     )
-    _check(equations, t, v_plus)
+    if not np.isfinite(v_plus).all():
+        raise NotFinite(f"robot '{equations.robot.name}' has no derivatives at t = {t:.6g} s")
     v_plus_dq, v_plus_dv, v_plus_dp = np.split(v_plus, [n, 2 * n], 1)
     impulse_dq, impulse_dv, impulse_dp = np.split(impulses, [n, 2 * n], 1)
     return JumpDerivatives(
@@ -236,9 +252,22 @@ def jump_derivatives_at(
     )
 
 
-def _check(equations: EquationsOfMotion, t: float, changes: Array) -> None:
-    if not np.isfinite(changes).all():
-        raise NotFinite(f"robot '{equations.robot.name}' has no derivatives at t = {t:.6g} s")
+def _turning_slopes(
+    equations: EquationsOfMotion,
+    inputs: _Inputs,
+    at: tuple[float, Array],
+    others: int,
+    lam: Array,
+    x: Array,
+) -> tuple[Array, Array]:
+    """Changes of ``J' lam - M x`` and of ``J x``; ``others``: number of inputs that do neither."""
+    (t, q), rest, none = at, np.zeros(len(x)), np.zeros((len(lam), others))
+    row = equations.rows.slopes(MovingTree(inputs.chain, q, x, rest), (t, q, x, rest), lam)
+    momentum_q, momentum_p = inputs.momentum_slopes(equations, t, q, x)
+    return (
+        -inputs.side_by_side(momentum_q - row.force_q, [np.zeros((len(x), others))], momentum_p),
+        inputs.side_by_side(row.rate_q, [none]),
+    )
 
 
 class _Inputs:
@@ -246,12 +275,24 @@ class _Inputs:
 
     def __init__(self, equations: EquationsOfMotion, parameters: Sequence[Parameter]) -> None:
         robot = equations.robot
-        self._robot, self._parameters = robot, parameters
+        self._robot, self.parameters = robot, tuple(parameters)
         places = tuple(name for parameter in parameters for name in parameter.places)
         self.chain = joint_chain(robot, places)
         self.columns = self.chain.columns
         self._plain = self.chain.model.nv == len(self.columns)  # in the same order
         self.labels = tuple(label for p in parameters for label in p.labels(robot))
+
+    def momentum_slopes(
+        self, equations: EquationsOfMotion, t: float, q: Array, x: Array
+    ) -> tuple[Array, list[Array]]:
+        """Derivatives of ``M x`` by coordinates of the chain, and by each parameter."""
+        rest = np.zeros(len(x))
+        # Of the loads at rest what is not weight.
+        load, weight = (MovingTree(self.chain, q, rest, a).load_slopes()[0] for a in (x, rest))
+        return load - weight, [
+            parameter.loads(equations, t, q, rest, x) - parameter.loads(equations, t, q, rest, rest)
+            for parameter in self.parameters
+        ]
 
     def own(self, matrix: Array) -> Array:
         """What concerns the robot's own coordinates alone."""
@@ -277,7 +318,7 @@ class _Inputs:
             if len(by_q) == by_q.shape[1] and by_p is not None:
                 by_q = by_q[self.columns]
             parts = [by_q[:, self.columns], *others]
-        for number, parameter in enumerate(self._parameters):
+        for number, parameter in enumerate(self.parameters):
             if parameter.places:
                 parts += [by_q[:, self.chain.moved[name]] for name in parameter.places]
             else:
@@ -303,42 +344,51 @@ class _Solved:
         x: the solution, shape (nv,).
         multipliers: of all rows but those of locks.
         reactions: of all rows.
-        neglected: see `Derivatives`.
     """
 
     def __init__(
         self, equations: EquationsOfMotion, M: Array, f: Array, J: Array, b: Array
     ) -> None:
         rows, u = equations.rows, equations.rows.unlocked
-        self._M, self._J, self._locked = M, J[:u], rows.lock_columns
+        self._M, self._J, self._b, self._locked = M, J[:u], b[:u], rows.lock_columns
+        self._scale = rows.scale[:u]
         rank = None if equations.max_rank is None else equations.max_rank - len(rows.locked)
         if not len(self._locked):
             self._saddle = Saddle(M, J, rows.scale, max_rank=rank)
             self.x, self.multipliers = self._saddle.solve(f, b)
             self.reactions = self.multipliers
-            self._unique, self.neglected = self._saddle.determined, self._saddle.neglected
+            self._unique = self._saddle.determined
             return
         self._elimination = Elimination(rows.locked, len(M))
         M_ff, f_f, J_f, b_f = self._elimination.reduce(M, f, self._J, b[:u])
         self._saddle = Saddle(M_ff, J_f, rows.scale[:u], max_rank=rank)
         x, self.multipliers = self._saddle.solve(f_f, b_f)
         self.x = self._elimination.restore(x)
-        self._unique, self.neglected = self._saddle.determined, self._saddle.neglected
+        self._unique = self._saddle.determined
         # What the other rows may share as they like may also press on what is locked.
         shared = self._saddle.dependencies * rows.scale[:u] @ self._J[:, self._locked]
         self._shares = np.abs(shared).max(axis=0, initial=0.0) > RANK
         held = (M @ self.x - f - self._J.T @ self.multipliers)[self._locked]
         self.reactions = np.append(self.multipliers, held)
 
-    def changes(self, missing: Array, values: Array) -> tuple[Array, Array]:
+    def changes(
+        self,
+        missing: Array,
+        values: Array,
+        turning: Callable[[Array, Array], tuple[Array, Array]],
+    ) -> tuple[Array, Array]:
         """Changes of ``x``, shape (nv, k), and of all reactions, shape (rows, k).
 
         Args:
             missing: changes of ``M x - f - J' lam`` at fixed ``x`` and ``lam``, shape (nv, k).
             values: changes of ``J x - b``, likewise, shape (rows, k).
+            turning: changes of ``J' lam - M x`` and of ``J x`` at other ``lam`` and ``x``.
         """
+        turned, values = self._turned(missing, values, turning)
+        missing = missing - self._J.T @ turned
         if not len(self._locked):
             changes, lam = self._saddle.solve(-missing, -values)
+            lam += turned
             lam[~self._unique] = np.nan
             return changes, lam
         free, changes = self._elimination.free, np.zeros(missing.shape)
@@ -347,5 +397,37 @@ class _Solved:
         if len(self._locked) > len(self._elimination.known):
             held[:] = np.nan  # two locks share a coordinate
         held[self._shares] = np.nan
+        lam += turned
         lam[~self._unique] = np.nan
         return changes, np.vstack([lam, held])
+
+    def _turned(
+        self,
+        missing: Array,
+        values: Array,
+        turning: Callable[[Array, Array], tuple[Array, Array]],
+    ) -> tuple[Array, Array]:
+        """What those rows do that are taken for independent: they turn, and reactions with them.
+
+        Returns:
+            changes of ``lam`` at fixed reactions of these rows, and ``values`` with their rates.
+        """
+        turned, free, saddle = np.zeros(values.shape), np.arange(len(missing)), self._saddle
+        if len(self._locked):
+            free = self._elimination.free
+        combinations, own, pushed = saddle.vanishing()
+        if not len(combinations) or not saddle.rank:
+            return turned, values
+        contradictions = combinations @ (self._scale * (self._J @ self.x - self._b))
+        sizes = self._scale * (np.abs(self._J) @ np.abs(self.x) + np.abs(self._b))
+        shared = np.abs(combinations[:, self._unique]).max(axis=1, initial=0.0)
+        matters = np.abs(contradictions) > ROUNDED_ROWS * np.linalg.norm(sizes)
+        matters |= np.maximum(own / saddle.largest, shared) > ROUNDED_ROWS
+        for k in matters.nonzero()[0]:
+            lam, x = self._scale * combinations[k], np.zeros(len(missing))
+            x[free] = pushed[k]
+            forces, rates = turning(lam, x)
+            gains = saddle.turning(float(own[k]), forces[free], rates)
+            values = values + contradictions[k] * (gains.T / self._scale).T
+            turned += np.outer(lam, self.multipliers / self._scale @ gains)
+        return turned, values

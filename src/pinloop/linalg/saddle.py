@@ -111,15 +111,42 @@ class Saddle:
         return np.asarray(np.linalg.svd(V)[2][len(V) :])
 
     @property
-    def neglected(self) -> float:
-        """How far dependent rows are from being so: largest singular value that counts as zero.
+    def largest(self) -> float:
+        """Largest singular value of the rows in the metric of ``M``; zero without rows."""
+        return float(np.linalg.norm(self._Y, 2)) if self._Y.size else 0.0
 
-        Relative to the smallest one that does not; rounding noise on a manifold of constant rank.
+    def vanishing(self) -> tuple[Array, Array, Array]:
+        """`dependencies` along singular vectors, their values, and ``x`` that they push to.
+
+        The values are rounding noise on a manifold of constant rank. Where ``max_rank`` is less
+        than the rank they say how far the combinations are from vanishing; ``M x = J' lam``.
+
+        Returns:
+            combinations, shape (k, m), values, shape (k,), and ``x``, shape (k, n).
         """
-        vanishing = self.dependencies
-        if not len(vanishing) or not len(self._singular[1]):
-            return 0.0
-        return float(np.linalg.norm(vanishing @ self._Y.T, 2) / self._singular[1][-1])
+        combinations = self.dependencies
+        pushed = combinations @ self._Y.T
+        squares, turned = np.linalg.eigh(pushed @ pushed.T)
+        values = np.sqrt(np.maximum(squares, 0.0))
+        return turned.T @ combinations, values, _backward(self._L, (turned.T @ pushed).T).T
+
+    def turning(self, value: float, forces: Array, rates: Array) -> Array:
+        """How the independent combinations of rows turn towards a vanishing one.
+
+        Of first order, as singular vectors turn: over the difference of the squares of values.
+
+        Args:
+            value: the singular value of the one that vanishes.
+            forces: change of ``J' lam - M x`` at fixed ``lam`` and ``x``, those of the vanishing
+                one, shape (n, k).
+            rates: change of ``J x`` at fixed ``x``, shape (m, k).
+
+        Returns:
+            what each scaled row gains, per unit of what the vanishing one does, shape (m, k).
+        """
+        U, values, V = self._singular
+        along = (U.T @ _forward(self._L, forces)).T * values + (V @ (self._scale * rates.T).T).T
+        return np.asarray(V.T @ (along / (values**2 - value**2)).T)
 
     def solve(self, f: Array, b: Array) -> tuple[Array, Array]:
         """Solve ``M x = f + J' lam``, ``J x = b``; least squares in ``b`` if that is impossible.
