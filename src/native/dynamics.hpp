@@ -53,6 +53,7 @@ class Dynamics {
     const std::vector<double> &multipliers() const { return lam_; }
 
   private:
+    friend class Derivatives;  // which take the factors that are at hand
     bool factor_mass();
     void solve_upper(double *x, const std::vector<int> &support) const;
     void solve_lower(double *x) const;

@@ -142,4 +142,5 @@ NB_MODULE(_kernel, module) {
              "solutions"_a.noconvert())
         .def("solve_all", &solve_all, "t"_a, "q"_a, "v"_a, "given"_a, "solutions"_a.noconvert());
     bind_steps(module);
+    bind_derivatives(module);
 }

@@ -20,5 +20,6 @@ inline void require(bool fits, const char *what) {
 }
 
 void bind_steps(nanobind::module_ &module);
+void bind_derivatives(nanobind::module_ &module);
 
 }  // namespace pinloop

@@ -26,6 +26,10 @@ class Tree {
     Spatial drift(int link) const { return link < 0 ? resting_ : drifts_[link]; }
     Placement placement(int link) const { return link < 0 ? Placement{} : placements_[link]; }
 
+    // Of a link and all that it carries; after `weigh`, which asks for no joint acceleration.
+    const Inertia &composite(int link) const { return inertias_[link]; }
+    const Spatial &wrench(int link) const { return wrenches_[link]; }
+
     // Entry of the mass matrix, without rotors.
     double inertia(int i, int j) const {
         return mass[static_cast<std::size_t>(std::max(i, j)) * tables_.nv + std::min(i, j)];

@@ -46,6 +46,21 @@ class Dynamics:
     def multipliers(self) -> list[float]:
         """Reactions of the rows in the last solution."""
 
+class Derivatives:
+    """Derivatives of accelerations and reactions, for one thread at a time."""
+
+    def __init__(
+        self, tables: Tables, rows: Sequence[int], held: int, units: Array, armature: Array
+    ) -> None:
+        """The first so many rows hold the robot, the others depend on them; units of all."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers `at` writes."""
+
+    def at(self, q: Array, v: Array, tau: Array, room: Array) -> bool:
+        """Write what `derivatives.hpp` lists; False if the rows do not agree, or are bad."""
+
 class StopDynamics:
     """Accelerations and torques of a robot that stops, for one thread at a time."""
 

@@ -283,15 +283,15 @@ def test_of_rows_that_are_as_good_the_first_is_held_whatever_rounding_says() -> 
     rows = np.array([[1.0, 0.0], [0.6, 0.8], [0.6, -0.8]])
     for seed in range(20):
         noise = 1e-15 * np.random.default_rng(seed).normal(size=(3, 2))
-        chosen = pinocchio_solver._independent((rows + noise) @ (rows + noise).T, 2)
+        chosen = pinocchio_solver.choose_rows((rows + noise) @ (rows + noise).T, 2)
         assert chosen is not None and chosen.tolist() == [0, 1]
 
 
 def test_no_row_is_held_that_is_about_to_vanish() -> None:
     """Where others do as well. A part of a robot all of whose rows are small has them held."""
     rows = np.array([[1e-3, 0.0], [0.6, 0.8], [0.6, -0.8]])
-    chosen = pinocchio_solver._independent(rows @ rows.T, 2)
+    chosen = pinocchio_solver.choose_rows(rows @ rows.T, 2)
     assert chosen is not None and chosen.tolist() == [1, 2]
     rows = np.array([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 1e-3], [0.8, -0.6, 0.0]])
-    chosen = pinocchio_solver._independent(rows @ rows.T, 3)
+    chosen = pinocchio_solver.choose_rows(rows @ rows.T, 3)
     assert chosen is not None and 2 in chosen

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tools.soak.campaign import Case, Finding, run
+from tools.soak.derivatives import _extrapolated, compare_derivatives
 from tools.soak.kernel import compare_engines
 from tools.soak.stops import _judge, static_excess, try_stop
 
@@ -71,3 +72,16 @@ def test_engines_agree_on_a_few_linkages() -> None:
     cases = [compare_engines(np.random.default_rng([1, k])) for k in range(6)]
     assert all(case.findings == () for case in cases)
     assert len({case.name for case in cases}) > 2
+
+
+def test_derivatives_are_those_of_differences_on_a_few_linkages() -> None:
+    cases = [compare_derivatives(np.random.default_rng([1, k])) for k in range(8)]
+    assert all(case.findings == () for case in cases)
+    assert {"same, on it", "same, off it"} <= {case.name for case in cases}
+
+
+@pytest.mark.parametrize(("pole", "noise"), [(0.3, 0.0), (0.05, 0.0), (3e-3, 0.0), (3.0, 1e-9)])
+def test_differences_know_their_error(pole: float, noise: float) -> None:
+    """Of a function with a pole nearby, and of a noisy one."""
+    found, error = _extrapolated(lambda x: 1.0 / (pole - x) + noise * np.sin(1e9 * x), 1)
+    assert abs(float(found[0, 0]) * pole**2 - 1.0) <= max(10.0 * error * pole**2, 1e-12)

@@ -31,6 +31,7 @@ from ..model.moving_tree import JointChain, MovingTree
 from ..model.workspace import remembered
 from ..tolerances import RANK, ROUNDED_ROWS
 from .equations import EquationsOfMotion
+from .native_derivatives import NativeSlopes, native_slopes
 from .parameters import Parameter
 
 
@@ -130,6 +131,11 @@ def derivatives_at(
         NotFinite: something has no derivative here.
     """
     inputs, n = _Inputs(equations, parameters), len(v)
+    if not any(parameter.places for parameter in parameters):
+        acting = equations.force(t, q, v) if equations.forces else np.zeros(n)
+        native = native_slopes(equations, t, q, v, acting if tau is None else acting + tau)
+        if native is not None:
+            return _by_kernel(equations, inputs, (t, q, v), native)
     M, f, J, gamma, _ = equations.system(t, q, v)
     solved = _Solved(equations, M, f if tau is None else f + tau, J, -gamma)
     a = solved.x
@@ -150,6 +156,30 @@ def derivatives_at(
     return _assembled(
         equations, inputs, t, (a, solved.reactions), (ddq, reactions), (violation, opened, J)
     )
+
+
+def _by_kernel(
+    equations: EquationsOfMotion,
+    inputs: _Inputs,
+    state: tuple[float, Array, Array],
+    native: NativeSlopes,
+) -> Derivatives:
+    """The same by what the kernel gives: to it, forces and parameters are torques."""
+    (t, q, v), n = state, len(native.a)
+    more = [parameter.loads(equations, t, q, v, native.a) for parameter in inputs.parameters]
+    ddq, reactions = (
+        np.column_stack([part, *(-part[:, 2 * n :] @ loads for loads in more)]) if more else part
+        for part in (native.a_by, native.reactions_by)
+    )
+    if equations.forces:
+        tree = MovingTree(inputs.chain, q, v, native.a)
+        for k, slope in enumerate(equations.force_slopes(tree, t, q, v)):
+            for part in (ddq, reactions):
+                part[:, k * n : (k + 1) * n] += part[:, 2 * n : 3 * n] @ inputs.own(slope)
+    violation, opened = np.zeros((2, len(native.J), ddq.shape[1] - 2 * n))
+    violation[:, :n], opened[:, :n] = native.rate_q, native.J
+    rows = violation, opened, native.J
+    return _assembled(equations, inputs, t, (native.a, native.reactions), (ddq, reactions), rows)
 
 
 def _assembled(

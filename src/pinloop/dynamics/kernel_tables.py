@@ -42,16 +42,21 @@ _PRODUCTS = "JointModelUniversal", "JointModelSphericalZYX"
 
 
 @remembered
-def tables_of_rows(robot: Mechanism, *, whole: bool = True) -> Tables | None:
+def tables_of_rows(
+    robot: Mechanism, *, whole: bool = True, comparable: bool = True
+) -> Tables | None:
     """A robot and its rows as the kernel sees them, if it can.
 
-    ``whole``: all rows of its pairs, with the points of balls; else those that regularization has
-    left, in units that compare.
+    Args:
+        robot: the mechanism.
+        whole: all rows of its pairs, with the points of balls; else those that regularization has
+            left.
+        comparable: whether those are in units that compare.
     """
     rows, frames = Constraints(robot, full=whole), robot.model.frames
     if not HAS_KERNEL:
         return None
-    unit = np.where(rows.angular, 1.0, 1.0 if whole else 1 / robot.length)
+    unit = np.where(rows.angular, 1.0, 1 / robot.length if comparable and not whole else 1.0)
     ties, couplings = list[Tie](), []
     for loop in robot.loops:
         a, b = frames[loop.frame_a], frames[loop.frame_b]

@@ -185,7 +185,7 @@ class ConstraintDynamics:
             gram = self._gram(q, data)
         except (SingularMass, NotFinite):  # here is no inverse mass matrix, which is needed
             return None
-        chosen = _independent(gram * np.outer(units, units), self.rank)
+        chosen = choose_rows(gram * np.outer(units, units), self.rank)
         if chosen is None:
             return None
         chosen = chosen[::-1]  # Pinocchio eliminates the last row first
@@ -461,8 +461,13 @@ def _homes(robot: Mechanism) -> Iterator[Array]:
             yield near
 
 
-def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
-    """Rows that contain the others, by pivoting in their ``J M^-1 J'``; None if none is good."""
+def choose_rows(gram: Array, rank: int) -> NDArray[np.intp] | None:
+    """Rows that contain the others, by pivoting in their ``J M^-1 J'``; None if none is good.
+
+    Args:
+        gram: of all rows, in units that compare.
+        rank: how many are independent.
+    """
     if not np.isfinite(gram).all():
         return None
     if rank == len(gram):

@@ -110,6 +110,10 @@ class Saddle:
             return np.eye(self._Y.shape[1])
         return np.asarray(np.linalg.svd(V)[2][len(V) :])
 
+    def gram(self) -> Array:
+        """``J M^-1 J'`` of the scaled rows, shape (m, m)."""
+        return np.asarray(self._Y.T @ self._Y)
+
     @property
     def largest(self) -> float:
         """Largest singular value of the rows in the metric of ``M``; zero without rows."""

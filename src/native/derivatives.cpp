@@ -1,0 +1,261 @@
+#include "derivatives.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace pinloop {
+
+namespace {
+
+PINLOOP_WIDE void subtract(const Part *four, std::size_t count, double *__restrict q,
+                           double *__restrict v) {
+    const auto [a, qa, va] = four[0];
+    const auto [b, qb, vb] = four[1];
+    const auto [c, qc, vc] = four[2];
+    const auto [d, qd, vd] = four[3];
+    for (std::size_t k = 0; k < count; ++k) {
+        q[k] -= (qa * a[k] + qb * b[k]) + (qc * c[k] + qd * d[k]);
+        v[k] -= (va * a[k] + vb * b[k]) + (vc * c[k] + vd * d[k]);
+    }
+}
+
+// Of a sum of masses m at r: 2 m v, and for a unit vector w 2 m r x (w x v) with v = V.v + V.w x r.
+Coriolis coriolis(const Inertia &Y, const Spatial &V) {
+    const double half = 0.5 * (Y.xx + Y.yy + Y.zz), along = dot(Y.h, V.v);
+    const Vec w = 2.0 * V.w, v = 2.0 * V.v;
+    return {Y.m * v + cross(w, Y.h),
+            {cross({half - Y.xx, -Y.xy, -Y.xz}, w) + Vec{2.0 * along, 0.0, 0.0} - Y.h.x * v,
+             cross({-Y.xy, half - Y.yy, -Y.yz}, w) + Vec{0.0, 2.0 * along, 0.0} - Y.h.y * v,
+             cross({-Y.xz, -Y.yz, half - Y.zz}, w) + Vec{0.0, 0.0, 2.0 * along} - Y.h.z * v}};
+}
+
+Coriolis &operator+=(Coriolis &to, const Coriolis &more) {
+    to.p += more.p, to.N.x += more.N.x, to.N.y += more.N.y, to.N.z += more.N.z;
+    return to;
+}
+
+}  // namespace
+
+Derivatives::Derivatives(std::shared_ptr<const Tables> tables, const std::vector<int> &rows,
+                         int held, std::vector<double> units, const std::vector<double> &armature)
+    : dynamics_(std::move(tables)), tree_(dynamics_.tree_), numbers_(rows),
+      others_(this->tables(), {rows.begin() + held, rows.end()}), units_(std::move(units)),
+      n_(this->tables().nv), m_(rows.size()), held_(held) {
+    const std::vector<double> none(held);
+    dynamics_.hold({rows.begin(), rows.begin() + held}, none, none, armature);
+    width_ = n_ + held_ + locked();
+    chains_.resize(n_), related_.resize(n_), touching_.resize(n_);
+    for (std::size_t k = 0; k < n_; ++k) {
+        for (int j = static_cast<int>(k); j >= 0; j = this->tables().before[j]) {
+            chains_[k].push_back(j);
+            related_[k].push_back(j);
+            related_[j].push_back(static_cast<int>(k));
+        }
+    }
+    for (std::size_t i = 0; i < m_; ++i) tie(static_cast<int>(i));
+    for (auto *lists : {&related_, &touching_}) {
+        for (std::vector<int> &list : *lists) {
+            std::sort(list.begin(), list.end());
+            list.erase(std::unique(list.begin(), list.end()), list.end());
+        }
+    }
+    gained_.resize(this->tables().links.size()), behind_.resize(gained_.size());
+    for (auto *part : {&turn_, &bend_, &rate_}) part->resize(n_);
+    for (auto *part : {&load_q_, &load_v_}) part->resize(n_ * n_);
+    for (auto *part : {&rates_, &row_q_, &row_v_}) part->resize(n_ * m_);
+    covectors_.resize(m_), parts_.resize(n_ + m_ + 3), gram_.resize(held_ * held_);
+    basis_.resize(held_ * (n_ + held_)), responses_.resize((n_ + held_) * width_);
+    dependence_.resize((m_ - held_) * held_), spread_.resize(held_ * m_);
+}
+
+// Which velocities a row knows of, and what its reaction turns.
+void Derivatives::tie(int row) {
+    const Row &given = tables().rows[numbers_[row]];
+    for (const Term &term : given.terms) touching_[term.v].push_back(row);
+    if (given.loop < 0) return;
+    if (tied_.empty() || tied_.back().loop != given.loop) {
+        tied_.push_back({given.loop, row, 0, {}, {}});
+        const Loop &loop = tables().loops[given.loop];
+        const int last = tables().last_velocity(loop.link_a);
+        const std::vector<int> &before = tables().before;
+        std::vector<double> sides(n_);
+        for (int k = tables().last_velocity(loop.link_b); k >= 0; k = before[k]) ++sides[k];
+        for (int k = last; k >= 0; k = before[k]) --sides[k];
+        for (std::size_t k = 0; k < n_; ++k) {
+            if (sides[k] == 0.0) continue;
+            tied_.back().sides.push_back({static_cast<int>(k), sides[k]});
+            for (int j = last; j >= 0; j = before[j]) related_[k].push_back(j);
+        }
+    }
+    ++tied_.back().count;
+    for (const auto &side : tied_.back().sides) touching_[side.first].push_back(row);
+}
+
+bool Derivatives::at(const double *q, const double *v, const double *tau, double *room) {
+    const std::size_t all = m_ + locked();
+    Derived to{room, room + n_, nullptr, nullptr, nullptr, nullptr};
+    to.unique = to.reactions + all, to.slopes = to.unique + all;
+    to.rates = to.slopes + 3 * n_ * width_, to.J = to.rates + n_ * m_;
+    for (int h : dynamics_.given_) to.a[h] = 0.0;
+    dynamics_.reach(q, v);
+    others_.update(tree_, q, v);
+    if (dynamics_.solve(tau, to.a) == Verdict::bad || !invert() || !spread(to.a)) return false;
+    write_reactions(tau, to);
+    accelerate(to.a);
+    for (Behind &behind : behind_) behind = {};
+    for (Tied &tied : tied_) weigh(tied, to.reactions);
+    differentiate_loads();
+    for (const Tied &tied : tied_) differentiate_loop(tied);
+    for (std::size_t i = 0; i < m_; ++i) {
+        const Row &row = tables().rows[numbers_[i]];
+        for (const Term &term : row.terms) {
+            const double bend = differentiate(i, term, q[term.q], v[term.v], to.a[term.v]);
+            load_q_[term.v * (n_ + 1)] -= bend * to.reactions[i];
+        }
+        std::copy(line(i), line(i) + n_, to.J + i * n_);
+    }
+    std::copy(rates_.begin(), rates_.end(), to.rates);
+    combine(to.slopes);
+    return true;
+}
+
+// Of links and of the twists of joints: with V_0, A_0 where a joint is mounted and V_1 behind it,
+//     turn = V_0 x S,   bend = A_0 x S + V_0 x turn,   rate = turn + V_1 x S.
+// Coordinate k moves all that it carries about S, whose velocities and accelerations change with it
+// and by `turn` and `bend - V x turn`; its velocity changes them by S and `rate - V x S`.
+void Derivatives::accelerate(const double *a) {
+    for (std::size_t i = 0, k = 0; i < gained_.size(); ++i) {
+        const int parent = tables().links[i].parent;
+        const Spatial V = tree_.velocity(parent), A = tree_.drift(parent) + gained(parent);
+        gained_[i] = gained(parent);
+        for (; k < n_ && tables().link_of[k] == static_cast<int>(i); ++k) {
+            const Spatial &S = tree_.columns[k];
+            gained_[i] += a[k] * S;
+            turn_[k] = cross(V, S);
+            bend_[k] = cross(A, S) + cross(V, turn_[k]);
+            rate_[k] = turn_[k] + cross(tree_.velocity(static_cast<int>(i)), S);
+        }
+    }
+}
+
+// The wrench of a loop, at the world's origin.
+void Derivatives::weigh(Tied &tied, const double *lam) {
+    const Loop &loop = tables().loops[tied.loop];
+    const Placement b = tree_.placement(loop.link_b) * loop.b;
+    tied.wrench = {};
+    for (int i = tied.first; i < tied.first + tied.count; ++i) {
+        const Spatial &along = tables().rows[numbers_[i]].along;
+        const Vec force = b.R * along.v;
+        covectors_[i] = {force, cross(b.p, force) + b.R * along.w};
+        tied.wrench += lam[i] * covectors_[i];
+    }
+    if (loop.link_a >= 0) behind_[loop.link_a].wrench += tied.wrench;
+    if (loop.link_b >= 0) behind_[loop.link_b].wrench += -1.0 * tied.wrench;
+}
+
+// Inverse dynamics with the reactions as wrenches. Turning about S does nothing to a force behind
+// it; what is left is `Y bend + C turn` for positions and `Y rate + C S` for velocities, where
+// C x = V x* Y x - Y (V x x) + x x* Y V: the force of Coriolis, and only turning has one.
+void Derivatives::differentiate_loads() {
+    std::fill(load_q_.begin(), load_q_.end(), 0.0);
+    int k = static_cast<int>(n_) - 1;
+    for (int i = static_cast<int>(gained_.size()) - 1; i >= 0; --i) {
+        const int parent = tables().links[i].parent;
+        const Inertia &Y = tree_.composite(i);
+        Coriolis C = coriolis(Y, tree_.velocity(i));
+        C += behind_[i].coriolis;
+        const Spatial F = tree_.wrench(i) + Y * gained_[i] + behind_[i].wrench;
+        if (parent >= 0) {
+            behind_[parent].coriolis += behind_[i].coriolis;
+            behind_[parent].coriolis += coriolis(Y, tree_.velocity(i) - tree_.velocity(parent));
+            behind_[parent].wrench += behind_[i].wrench + Y * (gained_[i] - gained(parent));
+        }
+        const auto force = [&C](const Vec &w) { return Spatial{cross(w, C.p), C.N * w}; };
+        for (; k >= 0 && tables().link_of[k] == i; --k) {
+            const Spatial &S = tree_.columns[k], momentum = Y * S;
+            const Vec back =
+                cross(C.p, S.v) + Vec{dot(C.N.x, S.w), dot(C.N.y, S.w), dot(C.N.z, S.w)};
+            const Spatial by_q = force(turn_[k].w) + Y * bend_[k], by_v = force(S.w) + Y * rate_[k];
+            const Spatial outside = by_q + cross_dual(S, F);
+            for (int j : chains_[k]) {
+                load_q_[j * n_ + k] = dot(momentum, bend_[j]) + dot(back, turn_[j].w);
+                load_v_[j * n_ + k] = dot(momentum, rate_[j]) + dot(back, tree_.columns[j].w);
+                if (j == k) continue;
+                const bool inside = tables().link_of[j] == i;  // another twist of the joint
+                load_q_[k * n_ + j] = dot(tree_.columns[j], inside ? by_q : outside);
+                load_v_[k * n_ + j] = dot(tree_.columns[j], by_v);
+            }
+        }
+    }
+}
+
+// Rows of the motion of B relative to A; they turn with B, and so do their reactions on A.
+void Derivatives::differentiate_loop(const Tied &tied) {
+    const Loop &loop = tables().loops[tied.loop];
+    const Spatial V_a = tree_.velocity(loop.link_a), V_b = tree_.velocity(loop.link_b);
+    const Spatial A_a = tree_.drift(loop.link_a) + gained(loop.link_a);
+    const int last = tables().last_velocity(loop.link_a);
+    for (const auto &[k, side] : tied.sides) {
+        const Spatial &S = tree_.columns[k];
+        const Spatial rate = turn_[k] - cross(V_a, S);
+        const Spatial by_q = bend_[k] + cross(S, A_a) - cross(V_a, turn_[k]) - cross(V_b, rate);
+        const Spatial by_v = rate_[k] - cross(V_a + V_b, S);
+        for (int i = tied.first; i < tied.first + tied.count; ++i) {
+            const Spatial along = side * covectors_[i];
+            rates_[k * m_ + i] = dot(along, rate);
+            row_q_[k * m_ + i] = dot(along, by_q);
+            row_v_[k * m_ + i] = dot(along, by_v);
+        }
+        const Spatial turned = side * cross_dual(S, tied.wrench);
+        for (int j = last; j >= 0; j = tables().before[j]) {
+            load_q_[k * n_ + j] += dot(tree_.columns[j], turned);
+        }
+    }
+}
+
+// Of a coupling's polynomial: `p' v` and `p' a + p'' v^2`; returns the second derivative.
+double Derivatives::differentiate(std::size_t row, const Term &term, double q, double v, double a) {
+    double value = 0.0, slope = 0.0, bend = 0.0, third = 0.0;
+    for (std::size_t k = term.polynomial.size(); k-- > 0;) {
+        third = third * q + 3.0 * bend;
+        bend = bend * q + 2.0 * slope;
+        slope = slope * q + value;
+        value = value * q + term.polynomial[k];
+    }
+    const std::size_t at = term.v * m_ + row;
+    rates_[at] = bend * v, row_q_[at] = bend * a + third * v * v, row_v_[at] = 2.0 * bend * v;
+    return bend;
+}
+
+// What loads and rows miss, times the responses to it.
+void Derivatives::combine(double *slopes) {
+    for (std::size_t j = 0; j < n_; ++j) {
+        Part *end = parts_.data();
+        for (int i : related_[j]) {
+            const double q = load_q_[j * n_ + i], v = load_v_[j * n_ + i];
+            if (q != 0.0 || v != 0.0) *end++ = {&responses_[i * width_], q, v};
+        }
+        const bool spreads = m_ > held_ && !touching_[j].empty();
+        for (std::size_t r = 0; spreads && r < held_; ++r) {
+            Part part{&responses_[(n_ + r) * width_], 0.0, 0.0};
+            for (int i : touching_[j]) {
+                part.q += spread_[r * m_ + i] * row_q_[j * m_ + i];
+                part.v += spread_[r * m_ + i] * row_v_[j * m_ + i];
+            }
+            *end++ = part;
+        }
+        for (std::size_t t = 0; !spreads && t < touching_[j].size(); ++t) {
+            const int i = touching_[j][t];
+            *end++ = {&responses_[(n_ + i) * width_], row_q_[j * m_ + i], row_v_[j * m_ + i]};
+        }
+        while ((end - parts_.data()) % 4 != 0) *end++ = {responses_.data(), 0.0, 0.0};
+        double *by_q = slopes + j * width_, *by_v = by_q + n_ * width_;
+        std::fill(by_q, by_q + width_, 0.0), std::fill(by_v, by_v + width_, 0.0);
+        for (const Part *four = parts_.data(); four != end; four += 4) {
+            subtract(four, width_, by_q, by_v);
+        }
+    }
+    std::copy(&responses_[0], &responses_[0] + n_ * width_, slopes + 2 * n_ * width_);
+}
+
+}  // namespace pinloop

@@ -1,0 +1,106 @@
+// Derivatives of accelerations and reactions by positions, velocities and torques: those of
+// `dynamics/derivatives.py`, where it says what is differentiated, if rows agree with each other.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "dynamics.hpp"
+
+// Four numbers at once where the processor can; the same bits as one after the other.
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && !defined(__clang__)
+#define PINLOOP_WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define PINLOOP_WIDE
+#endif
+
+namespace pinloop {
+
+// Where to write, one after the other; k rows hold the robot, of all that there are.
+struct Derived {
+    double *a;          // (nv)
+    double *reactions;  // (rows + locked), of which the smallest
+    double *unique;     // (rows + locked) zero where the reaction is unique
+    double *slopes;     // (3, nv, nv + k + locked): of both by positions, velocities and torques
+    double *rates;      // (nv, rows): of J v by positions
+    double *J;          // (rows, nv)
+};
+
+// Response to a missing torque or rate, and how much of it is missing by a position and a velocity.
+struct Part {
+    const double *response;
+    double q, v;
+};
+
+// Of a subtree: its momentum, and what r x (w x v) of its mass are for unit vectors w; doubled.
+struct Coriolis {
+    Vec p;
+    Rotation N{{}, {}, {}};
+};
+
+// For one thread at a time. Nothing is allocated after construction.
+class Derivatives {
+  public:
+    // The first `held` rows hold the robot, the others depend on them; units of all multipliers;
+    // rotors as in `Dynamics`, infinite where a velocity is locked.
+    Derivatives(std::shared_ptr<const Tables> tables, const std::vector<int> &rows, int held,
+                std::vector<double> units, const std::vector<double> &armature);
+
+    // False where other rows had better be held, or rows do not agree.
+    bool at(const double *q, const double *v, const double *tau, double *room);
+    // Numbers that `at` writes.
+    std::size_t size() const {
+        return n_ + 2 * (m_ + locked()) + 3 * n_ * width_ + 2 * n_ * m_;
+    }
+
+    const Tables &tables() const { return dynamics_.tables(); }
+
+  private:
+    // Rows of one loop, and velocities that move B alone, 1, or A alone, -1.
+    struct Tied {
+        int loop, first, count;
+        std::vector<std::pair<int, double>> sides;
+        Spatial wrench;  // of its rows on B
+    };
+    // What the links behind one add, as they move otherwise than it does.
+    struct Behind {
+        Coriolis coriolis;
+        Spatial wrench;
+    };
+
+    int locked() const { return static_cast<int>(dynamics_.given_.size()); }
+    void tie(int row);
+    bool invert();
+    void lower(double *x, std::size_t count) const;
+    bool spread(const double *a);
+    void accelerate(const double *a);
+    void weigh(Tied &tied, const double *lam);
+    void differentiate_loads();
+    void differentiate_loop(const Tied &tied);
+    double differentiate(std::size_t row, const Term &term, double q, double v, double a);
+    void combine(double *slopes);
+    double rest(std::size_t other, std::size_t k) const;
+    void write_reactions(const double *tau, const Derived &to) const;
+
+    Spatial gained(int link) const { return link < 0 ? Spatial{} : gained_[link]; }
+    const double *line(std::size_t row) const {
+        return row < held_ ? &dynamics_.rows_->J[row * n_] : &others_.J[(row - held_) * n_];
+    }
+
+    Dynamics dynamics_;
+    Tree &tree_;
+    std::vector<int> numbers_;  // of the rows
+    HeldRows others_;
+    std::vector<double> units_;
+    std::size_t n_, m_, held_, width_;
+    std::vector<Tied> tied_;
+    std::vector<std::vector<int>> chains_, related_, touching_;  // per velocity
+    std::vector<Spatial> gained_, turn_, bend_, rate_, covectors_;
+    std::vector<Behind> behind_;
+    std::vector<Part> parts_;
+    // By each position or velocity: loads; of rows rates and accelerations.
+    std::vector<double> load_q_, load_v_, rates_, row_q_, row_v_;
+    std::vector<double> basis_, gram_, responses_, dependence_, spread_;
+};
+
+}  // namespace pinloop
