@@ -1,6 +1,7 @@
-"""Stops whose joints die away faster than explicit steps can be long: a hand of grams in thick oil.
+"""Stops with changes in microseconds: a hand of grams in thick oil, an arm between end stops.
 
-The oracle is the same stop in explicit steps.
+In oil joints die away faster than explicit steps can be long; the oracle is the same stop in
+explicit steps.
 """
 
 from __future__ import annotations
@@ -53,3 +54,19 @@ def test_a_hand_in_the_oil_of_its_file() -> None:
     found = stop(pl.MuntheKaas(), 1.0)
     assert found.outcome == "stopped" and len(found.run.t) < 400
     assert np.abs(found.ledger.error).max() < 1e-9
+
+
+def test_joints_that_end_stops_throw_to_and_fro_come_to_rest() -> None:
+    """Elbow and shoulder are thrown from one end stop to the other, ever more softly.
+
+    The intervals shrink by a factor: in the last millisecond there are over two hundred changes.
+    """
+    assert ROBOTS is not None
+    arm = pl.load(ROBOTS / "so_arm_description/urdf/so101.urdf")
+    q = [1.3445, 0.2163, -1.5601, 0.7372, -0.1898, 1.607]
+    v = [0.0, 8.575, -7.917, 4.482, 6.42, 0.0]
+    found = pl.stop(arm, q, v, brakes=pl.Brakes.template(arm), category=2, limits="end stop")
+    assert found.outcome == "stopped" and not found.run.v[-1].any()
+    assert found.ledger.relative_error < 1e-9
+    hits = np.array([t for t, text in found.events if text.startswith("elbow_flex hits")])
+    assert np.sum(hits > hits[-1] - 1e-3) > 10, "it is not thrown to and fro"

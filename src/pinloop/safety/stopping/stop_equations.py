@@ -372,8 +372,13 @@ class _BoundStopTorque(BoundForce):
         return torque
 
 
-INSTANT, CHATTER = 1e-3, 200
-"""A time [s], and so many changes within it that are chatter."""
+INSTANT, CHATTER = 1e-3, 1000
+"""A time [s], and so many changes within it that are chatter.
+
+A joint at one end stop may throw another one against its own, and so on, ever more often and more
+softly. Until nothing moves any more, they do so 40 times, and each time all others slip."""
+_FAST = 5e-6
+"""Time constant of damping that makes steps too small [s]."""
 _BESIDE = 0.1
 """Regularity of the rows below which a stop that cannot go on has come to a singular pose."""
 
@@ -411,7 +416,7 @@ def explained(
     if last is None:
         return failure
     damping = equations.stiffest_damping(*last)
-    if damping is None or damping.time_constant > INSTANT / CHATTER:
+    if damping is None or damping.time_constant > _FAST:
         return failure
     tried = method.when_stiff == "switch"
     return StepFailed(f"{failure}. {damping}; {way_out(method, tried=tried)}", failure.reason)
