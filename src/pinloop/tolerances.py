@@ -330,11 +330,11 @@ class Regularity:
     NODE_CLOSED = 1e-13
     """rad, lengths: Newton steps below which a node of a branch is reached"""
     SMOOTH = 1e-9
-    """1: share by which the basis of a branch may differ from what its neighbours tell"""
+    """1: share by which the basis of a branch may differ from what its nodes tell"""
     MEETING = 1e-10
     """rad, lengths: residual between closed poses above which branches do not meet"""
     WELL_TOLD = 1e-12
-    """rad, lengths: residual of poses between nodes below which no closer nodes are tried"""
+    """rad, lengths: error between nodes of a branch below which no closer ones are tried"""
     SAME_BRANCH = 1e-6
     """rad, lengths: a singular pose is at most so far off the branch that is found beside it"""
     TURNED = 1e-3

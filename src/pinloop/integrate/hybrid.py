@@ -303,7 +303,7 @@ class HybridIntegrator(Generic[M, E]):
         least = np.inf
         for _ in range(_CORRECTIONS):
             if best and abs(root - best.t1) <= STEP_INSTANT * (best.t1 - best.t0):
-                taken = stepper.prolonged(state.memory.flow(flow), state.memory, best, root)
+                taken = stepper.prolonged(flow, state.memory, best, root)
             elif stepper.method.step is not None:
                 taken, _ = stepper.fixed(flow, state.memory, step.t0, root, start)
             else:

@@ -6,6 +6,7 @@ between steps (events, modes) is not known here.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -221,7 +222,7 @@ class Stepper:
                     continue
                 step, regular, flow = self._ended(flow, memory, t, t_next, state, attempt)
             except NoBranch:
-                flow, memory = plain, memory.without_branch
+                flow, memory = self._other_flow(plain, memory, t, state)
                 continue
             if step is not None:
                 return step, memory.after(memory.error, regular, plain, flow, iterated)
@@ -238,7 +239,11 @@ class Stepper:
         q, v = manifold.integrate(step.q1, path), step.v1 + more * step.a1
         known = (step.a1, step.a0, step.bends) if self._takes_implicit(memory) else (None,) * 3
         attempt = Attempt(psi, q, v, known[0], np.zeros((0, 2, len(v))), *known[1:])
-        return self._finish(flow, step.t0, end, (step.q0, step.v0, step.a0), attempt)
+        state = step.q0, step.v0, step.a0
+        try:
+            return self._finish(memory.flow(flow), step.t0, end, state, attempt)
+        except NoBranch:
+            return self._finish(flow, step.t0, end, state, attempt)
 
     def controlled(
         self, flow: Flow, memory: StepMemory, t: float, h: float, end: float, state: State
@@ -278,7 +283,7 @@ class Stepper:
                     continue
                 step, regular, flow = self._ended(flow, memory, t, t_next, state, attempt)
             except NoBranch:
-                flow, memory, step = plain, memory.without_branch, None
+                (flow, memory), step = self._other_flow(plain, memory, t, state), None
             if step is None:
                 self.rejected += 1
                 continue
@@ -286,6 +291,15 @@ class Stepper:
             # A step that had to end at an event does not make the next ones short.
             size = max(h, (t_next - t) * factor) if last else h * factor
             return step, size, memory.after(error, regular, plain, flow, iterated)
+
+    def _other_flow(
+        self, plain: Flow, memory: StepMemory, t: float, state: State
+    ) -> tuple[Flow, StepMemory]:
+        """What a step follows whose branch is told no further: that of its start, or none."""
+        if memory.branch is not None and plain.branch is not None:
+            with suppress(NoBranch):
+                return plain.branch(t, *state[:2]), memory._replace(branch=None)
+        return plain, memory.without_branch
 
     def _asked(
         self, flow: Flow, memory: StepMemory, t: float, h: float, end: float, state: State

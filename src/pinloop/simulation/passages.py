@@ -3,28 +3,26 @@
 At a singular pose branches of a mechanism meet, and its rows lose rank. The branch on which a robot
 moves goes straight through: configurations, the motions that the branch allows, and accelerations
 are as smooth there as elsewhere; only the rows cannot say what they are. So what the rows say at
-regular poses before and behind is interpolated. With coordinates ``y`` of the branch these are the
-configuration ``q(y)`` and the basis ``N(y)`` of the velocities, at nodes on the line along which
-``y`` moves:
+regular poses before and behind is interpolated. With coordinates ``y`` of the branch and speeds
+``u = E v`` these are the configuration ``q(y)``, the basis ``N(y)`` of the velocities, and ``w``:
 
-    v = N y' + c,    a = N y'' + w,
+    v = N u + c,    a = N u' + w,    E N = 1,
 
-where ``c`` belongs to rows that move and ``w`` is the rate of ``v`` along the line while ``y'``
-stays. With ``R N = 0``, as many rows ``R`` as the branch leaves out motions, these are regular rows
+where ``c`` belongs to rows that move. All are functions on the branch. They are interpolated at
+nodes on the line through the state along which rows regain their rank the fastest. With
+``R N = 0``, as many rows ``R`` as the branch leaves out motions, these are regular rows
 
     R v = R c,    R a = R w,
 
-which stand in for those that lose rank, beside the rows on velocities alone. What is left out is of
-seventh order in the distance of the nodes. The momentum with which the robot arrives says which
-branch that is: the one through the regular poses that it has passed, or, if it starts in a singular
-pose, the one along its velocity.
+which stand in for those that lose rank, beside the rows on velocities alone. The nodes leave out
+the singular pose and what is close to it; a state that is not itself so close is its only node.
+What is left out by interpolation is of order `_NODES` in their distance.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -35,35 +33,36 @@ from ..boundary.marks import Array
 from ..dynamics import EquationsOfMotion
 from ..dynamics.equations import System
 from ..integrate import NoBranch
-from ..linalg.dense import lapack, triangular_vector
 from ..linalg.saddle import Elimination, Saddle
-from ..tolerances import SAME, Regularity
+from ..tolerances import SAME, TINY, Regularity
 from .modes import RobotManifold
 
 State = tuple[float, Array, Array]
 """Time, configuration, velocity."""
 
-_NODES = 8
-"""Regular poses that are interpolated."""
-_PLACES = 12
-"""Places on either side at which they are looked for."""
-_FARTHEST = 40
-"""Places within which a branch gets as regular again as where it is looked at from."""
-_LONGEST = 4_000
-"""Places of a branch with one coordinate, at most."""
+_NODES, _HOLE = 12, 0.2
+"""Nodes of a line, and the part of the line around the singular pose that they leave out."""
+_CLOSE = 0.4
+"""Part of the line on either side within which a state is interpolated."""
+_REACHES = tuple(0.5 * 0.6**k for k in range(8))
+"""Half lengths of lines, of which the first is taken that is good enough: rad, robot lengths."""
+_STRIDE = 0.2
+"""Distance of poses in which a branch is explored, over that half length."""
+_BEYOND = 1.2
+"""How far it is explored on either side of the singular pose, over that half length."""
+_FARTHEST = 120
+"""Poses at which a branch is looked at, at most."""
 _FORESEEN = 5
-"""Nodes from which the next one is foreseen."""
-_SPACINGS = (0.1, 0.05, 0.025, 0.0125, 0.00625, 0.003125)
-"""Distances of nodes, of which the first is taken that is good enough: rad, robot lengths."""
+"""Poses from which the next one is foreseen."""
 _STRAY = 0.3
-"""Part of that distance by which a node may be off; farther off it is on another branch."""
-_DIP = 0.5
-"""Part of the regularity of a base below which a singular pose begins, and behind it ends."""
-_ROOM = 4.0
-"""By how much poses beside the line may be closed less well than those on it."""
+"""Part of a line by which a node may be off; farther off it is on another branch."""
+_MOVED = 0.5
+"""Part of the regularity of nodes through the base below which others are of another line."""
 _CLOSER = 0.1
-"""Part of the residual of poses between nodes to which closer ones have to bring it."""
-_ITERATIONS = 8
+"""Part of the error between nodes to which shorter lines have to bring it."""
+_ITERATIONS = 10
+_NUDGE = 1e-4
+"""How far beside the base it is asked where rows get less regular: rad, robot lengths."""
 _NONE = np.zeros(0, dtype=np.intp)
 _DOUBT = 10.0
 """Singular values of rows up to so many times what these are open by may be nothing."""
@@ -71,28 +70,45 @@ _ASIDE, _NEARBY = 0.1, 0.3
 """How far from a singular pose its branch is looked for, and found: rad, robot lengths."""
 
 
-class _Node(NamedTuple):
-    """A configuration of the branch.
+class _Nodes(NamedTuple):
+    """Configurations of the branch, one after another.
 
     Args:
-        psi: the configuration as seen from the base, of free coordinates, in units, shape (n,).
-        slope: its change per coordinate of the branch, shape (n, d).
-        flow: its change per time as rows move, shape (n,).
-        basis: ``N``, shape (nv, d).
-        drift: ``c``, shape (nv,).
-        regularity: of rows and coordinates together, one over their condition.
+        t: times, shape (k,).
+        psi: configurations as seen from the base, of free coordinates, in units, shape (k, n).
+        slope: their change per coordinate of the branch, shape (k, n, d), or (k, n, d + 1) with
+            time as rows move.
+        solver: takes what folded rows and speeds ask for to rates, in units, shape (k, n, n).
+        basis: ``N``, shape (k, nv, d).
+        drift: ``c``, shape (k, nv).
+        regularity: of rows and speeds together, one over their condition, shape (k,).
     """
 
+    t: Array
     psi: Array
     slope: Array
-    flow: Array
+    solver: Array
     basis: Array
     drift: Array
-    regularity: float
+    regularity: Array
 
 
-_Nodes = Callable[[int], _Node | None]
-"""The node at a place of a line; None where it is not regular."""
+class _Line(NamedTuple):
+    """A line through the base, on which a branch is interpolated.
+
+    Args:
+        along: unit vector, of the coordinates of the branch.
+        middle: place of the singular pose on it.
+        reach: how far from there nodes are.
+        places: of these, shape (k,).
+        nodes: the nodes.
+    """
+
+    along: Array
+    middle: float
+    reach: float
+    places: Array
+    nodes: _Nodes
 
 
 class _Point(NamedTuple):
@@ -103,7 +119,7 @@ class _Point(NamedTuple):
         v: velocity, shape (nv,).
         basis: ``N``, shape (nv, d).
         drift: ``c``, shape (nv,).
-        w: acceleration with ``y'' = 0``, shape (nv,).
+        w: acceleration with ``u' = 0``, shape (nv,).
     """
 
     q: Array
@@ -130,33 +146,21 @@ class Passage:
         turning = [at for at in curved if not np.isin(at, rows.locked).all()]
         rolls = np.isin(rows.lock_columns, np.concatenate([_NONE, *turning]))
         self._free = np.delete(np.arange(robot.nv), rows.lock_columns[~rolls])
-        self._motion, self._speed = self._seen(q, v)[1], float(np.linalg.norm(v / self._unit))
         self._closing = np.flatnonzero(rows.holonomic)
         self._rolling = np.flatnonzero(~rows.holonomic[: rows.unlocked])
         self._moving = Elimination(rows.locked, robot.nv)
         self._is_closed_alone = len(self._rolling) == 0 and not rolls.any()
-        home = np.zeros(len(self._free))
-        J = self._rows(t, home)[0]
-        self._along = np.linalg.svd(J)[2][_rank(J) :]
-        self._unity = np.eye(len(self._along))
+        n, speed = len(self._free), float(np.linalg.norm(v / self._unit))
+        # Rows that depend on others are folded into them.
+        J = self._rows(np.array([t]), np.zeros((1, n)))[0][0]
+        (U, _, V), rank = np.linalg.svd(J), _rank(J)
+        self._fold, self._along = U[:, :rank].T, V[rank:]
+        self._pace = (speed or 1.0) if rows.moving else None
         self._is_curve = len(self._along) == 1 and not rows.moving
-        self._least = Regularity.BASE
-        base = self._solve(t, np.zeros(len(self._along)), home, np.inf)
-        if base is None:
+        base = self._solve(np.zeros((1, self._axes)), np.zeros((1, n)), np.inf)
+        if base is None or base.regularity[0] < Regularity.BASE:
             raise NoBranch("the pose where the passage starts is not regular")
-        self._least = Regularity.NODE * base.regularity
-        best: tuple[float, float, dict[int, _Node | None]] = (np.inf, 0.0, {})
-        for self._spacing in _SPACINGS:
-            self._curve: dict[int, _Node | None] = {0: base}
-            missed = self._missed(t, base)
-            # Closer nodes weigh rounding more: they have to be worth it.
-            if missed < (_CLOSER * best[0] if best[0] < np.inf else np.inf):
-                best = missed, self._spacing, self._curve
-            if best[0] <= Regularity.WELL_TOLD or best[0] < missed == np.inf:
-                break
-        missed, self._spacing, self._curve = best
-        if missed == np.inf:
-            raise NoBranch("the branch turns too sharply to be interpolated")
+        self._line = self._find_line(base)
 
     @property
     def start(self) -> State:
@@ -192,7 +196,7 @@ class Passage:
         here = self._point(t, q, v)
         J, b, residual = self._equations.closure(t, here.q)
         scale, K = self._equations.rows.scale[: len(residual)], self._rolling
-        self._require_closed((scale * residual)[self._closing])
+        _require_closed((scale * residual)[self._closing])
         if self._is_closed_alone and len(held) == 0:
             return here.q, here.v
         R, kept, known = self._regular_rows(here), here.v.copy(), self._moving.known
@@ -211,200 +215,237 @@ class Passage:
         rows[:, at] = Q[:, basis.shape[1] :].T / self._unit[at]
         return rows
 
-    # -- coordinates --------------------------------------------------------------------------
+    # -- the branch where a state is ------------------------------------------------------------
 
-    def _seen(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """Configuration as seen from the base, and its rate: of free joints, without units."""
-        psi = self._group.difference(self._base, q)
-        rate = self._group.dexp_inv(self._base, psi, v)
-        return (psi / self._unit)[self._free], (rate / self._unit)[self._free]
+    def _point(self, t: float, q: Array, v: Array) -> _Point:
+        """The branch where it has the coordinates and speeds of a state."""
+        psi, speeds = self._group.difference(self._base, q), self._along @ self._seen(v)
+        rate = self._along @ self._seen(self._group.dexp_inv(self._base, psi, v))
+        psi = self._seen(psi)
+        y = self._along @ psi
+        if self._pace is not None:
+            y, rate = np.append(y, self._pace * (t - self._t)), np.append(rate, self._pace)
+        place = float(self._line.along @ y)
+        if abs(place - self._line.middle) > _CLOSE * self._line.reach:
+            nodes = self._solve(y[None], psi[None], _STRAY * self._line.reach)
+            value, slope = np.ones(1), None
+        else:
+            nodes, value, slope = self._around(y, psi, rate, place)
+        least = _MOVED * self._line.nodes.regularity.min()
+        if nodes is None or nodes.regularity.min() < least:
+            raise NoBranch("the branch cannot be followed through the singular pose")
+        velocities = nodes.basis @ speeds + nodes.drift
+        w = value @ self._bends(nodes, velocities) if slope is None else slope @ velocities
+        basis, drift = np.tensordot(value, nodes.basis, 1), value @ nodes.drift
+        return _Point(self._configuration(value @ nodes.psi), value @ velocities, basis, drift, w)
 
-    def _of_all(self, psi: Array) -> Array:
+    def _around(
+        self, y: Array, psi: Array, rate: Array, place: float
+    ) -> tuple[_Nodes | None, Array, Array | None]:
+        """Nodes around a state near the singular pose, their weights, and those of its rate.
+
+        They are on the line along which it moves if that leads across; otherwise on that of the
+        base, and tell nothing of the rate.
+        """
+        line = self._line
+        ahead = float(line.along @ rate)
+        value, slope = _weights(line.places, place)
+        if self._is_curve:
+            return line.nodes, value, ahead * slope
+        aside, across = y - place * line.along, rate - ahead * line.along
+        leads = _size(across) < abs(ahead)
+        tilt = across / ahead if leads else 0.0 * across
+        aside = aside + (line.places - place)[:, None] * tilt
+        guess = line.nodes.psi + (line.nodes.slope @ aside[:, :, None])[:, :, 0]
+        guess += psi - value @ guess  # what bends the branch bends it all along
+        at = aside + line.places[:, None] * line.along
+        nodes = self._solve(at, guess, _STRAY * line.reach)
+        return nodes, value, ahead * slope if leads else None
+
+    def _bends(self, nodes: _Nodes, velocities: Array) -> Array:
+        """``w`` at nodes by their rows, shape (k, nv)."""
+        w, scale = np.zeros_like(velocities), self._equations.rows.scale
+        for k, (t, psi, v) in enumerate(zip(nodes.t, nodes.psi, velocities, strict=True)):
+            gamma = self._equations.terms(t, self._configuration(psi), v)[2]
+            folded = self._fold @ (scale * gamma)[self._closing]
+            w[k, self._free] = -nodes.solver[k][:, : len(folded)] @ folded
+        return self._unit * w
+
+    # -- nodes ------------------------------------------------------------------------------------
+
+    @property
+    def _axes(self) -> int:
+        """Number of coordinates of the branch, with time as rows move."""
+        return len(self._along) + (self._pace is not None)
+
+    def _times(self, y: Array) -> Array:
+        """Times of coordinates, shape (k,)."""
+        return np.full(len(y), self._t) if self._pace is None else self._t + y[:, -1] / self._pace
+
+    def _seen(self, motion: Array) -> Array:
+        """A motion of free joints, without units."""
+        return (motion / self._unit)[self._free]
+
+    def _step(self, psi: Array) -> Array:
         """``psi`` of all coordinates, with units, shape (nv,)."""
         whole = np.zeros(len(self._unit))
         whole[self._free] = self._unit[self._free] * psi
         return whole
 
     def _configuration(self, psi: Array) -> Array:
-        return self._group.integrate(self._base, self._of_all(psi))
+        return self._group.integrate(self._base, self._step(psi))
 
-    def _velocities(self, psi: Array) -> Array:
-        """Velocity per rate of ``psi``, shape (nv, n)."""
+    def _charts(self, psi: Array) -> Array:
+        """Free velocities per rate of ``psi``, without units, shape (k, n, n)."""
         rates = np.diag(self._unit)[:, self._free]
-        return self._group.dexp(self._base, self._of_all(psi), rates)
+        charts = np.array([self._group.dexp(self._base, self._step(x), rates) for x in psi])
+        return charts[:, self._free] / self._unit[self._free, None]
 
-    def _rows(self, t: float, psi: Array) -> tuple[Array, Array, Array]:
-        """Rows on rates of ``psi``, what they ask for, and their residuals, without units."""
-        J, b, residual = self._equations.closure(t, self._configuration(psi))
+    def _rows(self, t: Array, psi: Array) -> tuple[Array, Array, Array]:
+        """Rows on free velocities, what they ask for, and residuals, without units.
+
+        Shapes (k, m, n), (k, m), (k, m).
+        """
         at, scale = self._closing, self._equations.rows.scale[self._closing]
-        return scale[:, None] * (J[at] @ self._velocities(psi)), scale * b[at], scale * residual[at]
+        states = zip(t.tolist(), map(self._configuration, psi), strict=True)
+        parts = zip(*(self._equations.closure(*state) for state in states), strict=True)
+        J, b, residual = (np.array(part)[:, at] for part in parts)
+        J = scale[:, None] * J[:, :, self._free] * self._unit[self._free]
+        return J, scale * b, scale * residual
 
-    # -- nodes --------------------------------------------------------------------------------
-
-    def _solve(self, t: float, y: Array, guess: Array, reach: float) -> _Node | None:
-        """The regular node with coordinates ``y`` near a guess, by Newton's method."""
-        psi, before = guess, 1.0
+    def _solve(self, y: Array, guess: Array, reach: float) -> _Nodes | None:
+        """Nodes with given coordinates near guesses, by Newton's method; None if one fails."""
+        r, d, t = len(self._fold), len(self._along), self._times(y)
+        psi, is_last = guess, False
+        E = np.broadcast_to(self._along, (len(y), *self._along.shape))
         for _ in range(_ITERATIONS):
             J, b, residual = self._rows(t, psi)
-            A, missed = np.vstack([J, self._along]), np.concatenate([-residual, y])
-            missed[len(J) :] -= self._along @ psi
-            factors, reflectors, _, _ = lapack().dgeqrf(A)
-            turned = lapack().dormqr("L", "T", factors, reflectors, missed[:, None], 64)[0]
-            step = triangular_vector()(factors[: len(psi)], turned[: len(psi), 0])
-            psi = psi + step
+            tangent = A = np.concatenate([self._fold @ J, E], 1)
+            if not self._group.flat:
+                A = np.concatenate([A[:, :r] @ self._charts(psi), E], 1)
+            missed = np.concatenate([-residual @ self._fold.T, y[:, :d] - psi @ self._along.T], 1)
+            try:
+                inverse = np.linalg.inv(A)
+            except np.linalg.LinAlgError:
+                return None
+            step = (inverse @ missed[:, :, None])[:, :, 0]
+            psi, size = psi + step, _size(step)
             if not _size(psi - guess) < reach:
                 return None
-            size = _size(step)
-            # Convergence is quadratic: what is left after a small step is rounding.
-            if size < Regularity.NODE_CLOSED or before < math.sqrt(Regularity.NODE_CLOSED):
-                return self._node(psi, b, A, (factors, reflectors))
-            before = size
-        return None
-
-    def _node(self, psi: Array, b: Array, A: Array, factors: tuple[Array, Array]) -> _Node | None:
-        """The node at a solution, if it is regular; ``A`` in reflections, as LAPACK has them."""
-        (QR, reflectors), d = factors, len(self._along)
-        inverse, singular = lapack().dtrtri(np.triu(QR[: len(psi)]))
-        # By Frobenius' norms, which cost less than singular values.
-        regularity = 0.0 if singular else 1 / (_size(A) * _size(inverse))
-        if not regularity > self._least:
-            return None
-        # What the rates of coordinates and moving rows ask for.
-        wanted = np.zeros((len(A), d + 1))
-        wanted[len(b) :, :d], wanted[: len(b), d] = self._unity, b
-        turned = lapack().dormqr("L", "T", QR, reflectors, wanted, 64 * (d + 1))[0]
-        change = inverse @ turned[: len(inverse)]
-        rates = self._velocities(psi) @ change
-        return _Node(psi, change[:, :d], change[:, d], rates[:, :d], rates[:, d], regularity)
-
-    def _continued(
-        self,
-        when: tuple[float, float],
-        line: tuple[Array, Array],
-        place: int,
-        known: list[tuple[int, _Node]],
-        first: Array,
-    ) -> _Node | None:
-        """The node at a place of a line, foreseen from others by their values and slopes.
-
-        These are ``known`` before it on the same side, and no others, which may be known or not:
-        the same state gives the same bits. Without any, ``first`` is foreseen, shape (n,).
-
-        ``when``: its time, and how much later that is than at the place before. ``line``: the same
-        of its coordinates.
-        """
-        (t, later), (y, further), guess = when, line, first
-        if known := sorted(known, key=lambda item: abs(item[0] - place))[:_FORESEEN]:
-            values, slopes = _foreseeing(tuple(k - place for k, _ in known))
-            guess = _sum(values, [node.psi for _, node in known])
-            guess += _sum(slopes, [node.slope @ further + later * node.flow for _, node in known])
-        reach = _STRAY if len(known) > 1 else 1.0
-        return self._solve(t, y, guess, reach * self._spacing)
-
-    def _on_curve(self, place: int) -> _Node | None:
-        """Node of a branch with one coordinate: they are solved once, from the base outwards."""
-        if abs(place) > _LONGEST:
-            raise NoBranch("the branch was looked at from too far off")
-        way = 1 if place > 0 else -1
-        for k in range(way, place + way, way) if place not in self._curve else ():
-            if k not in self._curve:
-                known = [(j, x) for j, x in self._curve.items() if x is not None and j * way >= 0]
-                one = np.array([self._spacing])
-                line = k * one, one
-                self._curve[k] = self._continued((self._t, 0.0), line, k, known, known[0][1].psi)
-        return self._curve[place]
-
-    def _on_line(self, t: float, psi: Array, rate: Array, speed: float) -> _Nodes:
-        """Nodes on the line along which a state moves, half a place before it and behind.
-
-        ``speed``: rate of the length along the line [1/s].
-        """
-        line: dict[int, _Node | None] = {}
-        pace = self._spacing / speed if speed > 0.0 else 0.0
-        further = pace * (self._along @ rate)
-
-        def node(place: int) -> _Node | None:
-            if place not in line:
-                if place not in (0, -1):
-                    node(place - (1 if place > 0 else -1))
-                ahead = (place + 0.5) * pace
-                known = [
-                    (k, x) for k, x in line.items() if x is not None and (k >= 0) == (place >= 0)
-                ]
-                there = psi + ahead * rate
-                at = self._along @ there, further
-                line[place] = self._continued((t + ahead, pace), at, place, known, there)
-            return line[place]
-
-        return node
-
-    # -- between them -------------------------------------------------------------------------
-
-    def _point(self, t: float, q: Array, v: Array) -> _Point:
-        """The branch where it has the coordinates of a state."""
-        seen, motion = self._seen(q, v)
-        rate = self._along @ motion
-        if self._is_curve:
-            place, speed = float((self._along @ seen)[0]) / self._spacing, float(rate[0])
-            near = _nearest(self._on_curve, place)
+            if is_last or size < Regularity.NODE_CLOSED:
+                break
+            # Convergence is quadratic: the next step is not larger than this.
+            is_last = size**2 * np.linalg.norm(inverse, axis=(1, 2)).max() < Regularity.NODE_CLOSED
         else:
-            place, speed = -0.5, float(np.linalg.norm(v / self._unit))
-            along = motion, speed
-            if speed < SAME * self._speed and not self._equations.rows.moving:
-                along = self._motion, self._speed  # at rest any line will do
-            near = _nearest(self._on_line(t, seen, *along), place)
-        value, slope = _weights([k for k, _ in near], place)
-        velocities = [node.basis @ rate + node.drift for _, node in near]
-        return _Point(
-            self._configuration(_sum(value, [node.psi for _, node in near])),
-            _sum(value, velocities),
-            _sum(value, [node.basis for _, node in near]),
-            _sum(value, [node.drift for _, node in near]),
-            _sum(slope, velocities) * speed / self._spacing,
-        )
+            return None
+        asked = self._fold @ b[:, :, None]
+        slope = inverse[:, :, r:]
+        if self._pace is not None:
+            slope = np.concatenate([slope, inverse[:, :, :r] @ asked / self._pace], 2)
+        solver = inverse if A is tangent else np.linalg.inv(tangent)
+        sizes = np.linalg.norm(tangent, axis=(1, 2)) * np.linalg.norm(solver, axis=(1, 2))
+        rates = np.zeros((len(y), len(self._unit), d + 1))
+        rates[:, self._free, :d] = solver[:, :, r:]
+        rates[:, self._free, d:] = solver[:, :, :r] @ asked
+        rates *= self._unit[:, None]
+        return _Nodes(t, psi, slope, solver, rates[:, :, :d], rates[:, :, d], 1.0 / sizes)
 
-    def _missed(self, t: float, base: _Node) -> float:
-        """Residual of what nodes along the velocity tell; infinite if that is no smooth branch."""
-        line = self._on_line(t, base.psi, self._motion, self._speed)
-        try:
-            ways = [self._way_through(t, line, side, self._speed, base) for side in (1, -1)]
-            near = _nearest(line, -0.5)
-        except NoBranch:
-            return math.inf
-        if _rank(self._rows(t, near[0][1].psi)[0]) != len(self._free) - len(self._along):
-            return math.inf  # the base is singular itself
-        basis = _sum(_weights([k for k, _ in near], -0.5)[0], [node.basis for _, node in near])
-        off = np.abs(basis - base.basis).max(initial=0.0)
-        smooth = off <= Regularity.SMOOTH * np.abs(base.basis).max(initial=1.0)
-        return max(ways) if smooth else math.inf
+    # -- the line through the base ----------------------------------------------------------------
 
-    def _way_through(self, t: float, line: _Nodes, side: int, speed: float, base: _Node) -> float:
-        """Largest residual of poses between nodes, as far as these are less regular."""
-        pace, least = self._spacing / speed if speed > 0.0 else 0.0, base.regularity
-        # Accelerations take the bends of a branch, in which closer nodes weigh errors more.
-        room = _ROOM * (_SPACINGS[0] / self._spacing) ** 2
+    def _find_line(self, base: _Nodes) -> _Line:
+        """The longest line through the singular pose that tells the branch well."""
+        if self._pace is None and not self._v.any():  # it rests where it is, singular or not
+            return _Line(np.zeros(self._axes), np.inf, 1.0, np.zeros(1), base)
+        best, least, why = None, np.inf, NoBranch("nothing moves")
+        for along in self._directions(base) if self._axes else ():
+            for reach in _REACHES:
+                try:
+                    line = self._line_through(base, along, reach)
+                    missed = self._missed(line)
+                except NoBranch as trouble:
+                    why = trouble
+                    continue
+                # Closer nodes weigh rounding more: they have to be worth it.
+                if best is None or missed < _CLOSER * least:
+                    best, least = line, missed
+                if least <= Regularity.WELL_TOLD:
+                    break
+            if best is not None:
+                return best
+        raise why
+
+    def _directions(self, base: _Nodes) -> Iterator[Array]:
+        """Where rows lose their rank the fastest, and where the state goes: unit vectors."""
+        y = _NUDGE * np.eye(self._axes)
+        beside = self._solve(y, y @ base.slope[0].T, np.inf)
+        if beside is not None and (falls := base.regularity - beside.regularity).any():
+            yield falls / _size(falls)
+        motion = self._along @ self._seen(self._v)
+        if self._pace is not None:
+            motion = np.append(motion, self._pace)
+        if motion.any() and len(motion) > 1:
+            yield motion / _size(motion)
+
+    def _line_through(self, base: _Nodes, along: Array, reach: float) -> _Line:
+        """A line through the base with nodes on both sides of the singular pose."""
+        stride, beyond = _STRIDE * reach * along, _BEYOND / _STRIDE
+        known, regularity, first, last, low = {0: base}, {0: float(base.regularity[0])}, 0, 0, 0
+        while min(last - low, low - first) < beyond:
+            if last - first > _FARTHEST:
+                raise NoBranch("the branch does not get regular again")
+            way = 1 if last - low < beyond else -1
+            k = last + 1 if way > 0 else first - 1
+            first, last = min(first, k), max(last, k)
+            near = {j: node for j, node in known.items() if j * way >= 0}
+            stray = (_STRAY if len(near) > 1 else 1.0) * _STRIDE * reach
+            node = self._solve((k * stride)[None], _foresee(near, k, stride)[None], stray)
+            regularity[k] = 0.0 if node is None else float(node.regularity[0])
+            if node is not None and regularity[k] > Regularity.NODE * base.regularity[0]:
+                known[k] = node
+            low = min(regularity, key=regularity.__getitem__)
+        before, behind = regularity[low - 1], regularity[low + 1]
+        # Beside the singular pose it is as large as the distance from there.
+        middle = low + (before - behind) / max(before + behind, TINY)
+        at = middle + _nodes() / _STRIDE
+        guess = np.array([_foresee(known, place, stride) for place in at])
+        nodes = self._solve(at[:, None] * stride, guess, _STRAY * reach)
+        if nodes is None:
+            raise NoBranch("the branch turns too sharply to be interpolated")
+        length = _STRIDE * reach
+        return _Line(along, length * middle, reach, length * at, nodes)
+
+    def _missed(self, line: _Line) -> float:
+        """Error between the nodes of a line; `NoBranch` if they tell of no smooth branch."""
+        J, _, residual = self._rows(line.nodes.t[:1], line.nodes.psi[:1])
+        _require_closed(residual)
+        if _rank(J[0]) != len(self._fold):
+            raise NoBranch("the pose where the passage starts is singular")
         missed = 0.0
-        for k in range(_FARTHEST):
-            place = -0.5 + side * (k + 0.5)
-            node = line(round(place))
-            if node is not None:
-                least = min(least, node.regularity)
-                enough = 1.0 if least > _DIP * base.regularity else _DIP
-                if node.regularity >= enough * base.regularity:
-                    return missed
-            between = place + 0.5 * side
-            near = _nearest(line, between)
-            weights = _weights([k for k, _ in near], between)[0]
-            psi = _sum(weights, [node.psi for _, node in near])
-            residual = room * self._rows(t + (between + 0.5) * pace, psi)[2]
-            self._require_closed(residual)
+        for part in (-0.1, 0.0, 0.1):
+            place = line.middle + part * line.reach
+            psi = _weights(line.places, place)[0] @ line.nodes.psi
+            residual = self._rows(self._times((place * line.along)[None]), psi[None])[2]
+            _require_closed(residual)
             missed = max(missed, _size(residual))
-        raise NoBranch("the branch does not get regular again")
+        for part in (-_CLOSE, _CLOSE):
+            place = line.middle + part * line.reach
+            weights, _ = _weights(line.places, place)
+            guess = weights @ line.nodes.psi
+            node = self._solve((place * line.along)[None], guess[None], _STRAY * line.reach)
+            if node is None:
+                raise NoBranch("the branch turns too sharply to be interpolated")
+            basis = np.tensordot(weights, line.nodes.basis, 1)
+            off = np.abs(basis - node.basis[0]).max(initial=0.0)
+            if off > Regularity.SMOOTH * np.abs(basis).max(initial=1.0):
+                raise NoBranch("the branch turns too sharply to be interpolated")
+            missed = max(missed, float(off))
+        return missed
 
-    def _require_closed(self, residual: Array) -> None:
-        """Branches that pass each other without meeting are not joined: there the motion turns."""
-        if np.linalg.norm(residual) > Regularity.MEETING:
-            raise NoBranch("branches come close there, but do not meet")
+
+def _require_closed(residual: Array) -> None:
+    """Branches that pass each other without meeting are not joined: there the motion turns."""
+    if np.linalg.norm(residual) > Regularity.MEETING:
+        raise NoBranch("branches come close there, but do not meet")
 
 
 def open_passage(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Passage:
@@ -445,20 +486,38 @@ def _nearly_closed(equations: EquationsOfMotion, t: float, q: Array, step: Array
     return np.asarray(q)
 
 
-def _nearest(node: _Nodes, place: float) -> list[tuple[int, _Node]]:
-    """The nodes around a place of a line, the nearest one first."""
-    middle = round(place)
-    reach = range(middle - _PLACES, middle + _PLACES + 1)
-    near: list[tuple[int, _Node]] = []
-    for k in sorted(reach, key=lambda k: abs(k - place)):
-        if (there := node(k)) is not None:
-            near.append((k, there))
-        if len(near) == _NODES:
-            break
-    behind = sum(k < place for k, _ in near)
-    if min(behind, len(near) - behind) < 2 or len(near) < _NODES:
-        raise NoBranch("the branch cannot be followed through the singular pose")
-    return near
+def _foresee(known: dict[int, _Nodes], place: float, stride: Array) -> Array:
+    """``psi`` at a place of a line by values and slopes at others: Hermite's interpolation."""
+    near = sorted(known, key=lambda k: abs(k - place))[:_FORESEEN]
+    n, at = len(near), np.array(near) - place
+    powers = np.vander(at, 2 * n, increasing=True).T
+    slopes = np.arange(2 * n)[:, None] * np.vstack([np.zeros(n), powers[:-1]])
+    weights = np.linalg.solve(np.hstack([powers, slopes]), np.eye(2 * n)[0])
+    psi = [known[k].psi[0] for k in near] + [known[k].slope[0] @ stride for k in near]
+    return np.asarray(weights @ np.array(psi))
+
+
+def _nodes() -> Array:
+    """Places of nodes between -1 and 1, but not around 0: their squares are Chebyshev's."""
+    half = _NODES // 2
+    odd = np.cos(np.pi * (np.arange(half) + 0.5) / half)
+    places = np.sqrt(0.5 * (1.0 + _HOLE**2) + 0.5 * (1.0 - _HOLE**2) * odd)
+    return np.concatenate([-places, places[::-1]])
+
+
+def _weights(places: Array, at: float) -> tuple[Array, Array]:
+    """Weights of Lagrange's interpolation for the value and for the slope at a place."""
+    apart = places[:, None] - places
+    np.fill_diagonal(apart, 1.0)
+    factors = np.tile(at - places, (len(places), 1))
+    np.fill_diagonal(factors, 1.0)
+    # Without one factor each: the product rule.
+    without = np.tile(factors[:, None], (1, len(places), 1))
+    without[:, np.arange(len(places)), np.arange(len(places))] = 1.0
+    slopes = without.prod(axis=2)
+    np.fill_diagonal(slopes, 0.0)
+    scale = apart.prod(axis=1)
+    return factors.prod(axis=1) / scale, slopes.sum(axis=1) / scale
 
 
 def _rank(J: Array) -> int:
@@ -467,29 +526,6 @@ def _rank(J: Array) -> int:
     return int((values > Regularity.BASE * values.max(initial=0.0)).sum())
 
 
-def _weights(places: Sequence[int], at: float) -> tuple[Array, Array]:
-    """Weights of Lagrange's interpolation for the value and for the slope at a place."""
-    powers = np.vander(np.array(places, dtype=float) - at, increasing=True).T
-    wanted = np.zeros((len(places), 2))
-    wanted[0, 0] = wanted[1, 1] = 1.0
-    weights = np.linalg.solve(powers, wanted)
-    return np.asarray(weights[:, 0]), np.asarray(weights[:, 1])
-
-
-@cache
-def _foreseeing(places: tuple[int, ...]) -> tuple[Array, Array]:
-    """Weights of values and slopes at places, by Hermite's interpolation, for the value at 0."""
-    n, at = len(places), np.array(places, dtype=float)
-    powers = np.vander(at, 2 * n, increasing=True).T
-    slopes = np.arange(2 * n)[:, None] * np.vstack([np.zeros(n), powers[:-1]])
-    weights = np.linalg.solve(np.hstack([powers, slopes]), np.eye(2 * n)[0])
-    return weights[:n], weights[n:]
-
-
 def _size(x: Array) -> float:
     """Frobenius' norm."""
     return math.sqrt(np.vdot(x, x))
-
-
-def _sum(weights: Array, parts: Sequence[Array]) -> Array:
-    return np.asarray(np.tensordot(weights, np.array(parts), axes=1))

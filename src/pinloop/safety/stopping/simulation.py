@@ -327,7 +327,10 @@ class StopSimulation:
         """The motion beside a singular pose, on the branch of a state; at rest, of its loads."""
         passage = self.equations.passage
         if passage is None:
-            along = v if v.any() else self.equations.solve(t, q, v).a
+            moves = np.abs(v).max() > self.tiny
+            along = v if moves else self.equations.solve(t, q, v).a
+            if not moves and self._rests(v, along):
+                raise NoBranch("what rests is moved along no branch")
             passage = self.equations.passage_of(t, q, along)
             self.equations.follow(passage)
         accelerated = partial(self.equations.acceleration_in, passage)
