@@ -377,7 +377,7 @@ INSTANT, CHATTER = 1e-3, 1000
 
 A joint at one end stop may throw another one against its own, and so on, ever more often and more
 softly. Until nothing moves any more, they do so 40 times, and each time all others slip."""
-_FAST = 5e-6
+_FAST = INSTANT / 200
 """Time constant of damping that makes steps too small [s]."""
 _BESIDE = 0.1
 """Regularity of the rows below which a stop that cannot go on has come to a singular pose."""
