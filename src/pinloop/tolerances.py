@@ -64,6 +64,8 @@ SOLVED_STEP = 1e-13
 RETRACED = 1e-8
 """rad, lengths: how far a step of a run may be off that is computed again for its tangent; also of
 its speed as a fraction, and ten times the method's tolerances if those are more"""
+GUARD_ZERO = 1e-9
+"""1: part of the largest value of a guard that is its zero, where sensitivities look at it"""
 SHALLOW = 1e-3
 """1: part of its range by which a guard turns back beyond zero, or before it, where an event is
 about not to happen, or to happen"""

@@ -33,7 +33,7 @@ from ..dynamics.test_derivatives import (
 )
 from ..physics.test_dry_friction import dry
 from ..physics.test_end_stops import with_ends
-from ..safety.stopping.robots_to_stop import slider
+from ..safety.stopping.robots_to_stop import carriages, slider
 from ..screw_tables import Array
 from ..switching import between, falling, hanging, two_links
 
@@ -551,6 +551,54 @@ def test_what_happens_at_one_instant_or_hardly_is_said() -> None:
     assert nearly.startswith("'on' nearly happens at t = 0.31")
     twice = run(0.15, pl.stop_when(lambda t, q, v: 2.0 * q[0] - 0.3, name="off"))
     assert "happen together" in twice.warnings[0]
+
+
+def test_how_far_inputs_may_change_until_events_coincide() -> None:
+    """A carriage passes 0.1 m at 0.1 s and stops the other one; its own brake comes at 0.15 s."""
+    events = [pl.when(lambda t, q, v: q[1] - 0.1, pl.lock("a"), name="on"), pl.lock("b", at=0.15)]
+
+    def simulate(x: float) -> pl.Trajectory:
+        return pl.simulate(carriages(2.0, 3.0), [0, x], [0.5, 1], until=0.4, events=events)
+
+    s = simulate(0.0).sensitivity([StateAt(), EventTime("on")], [InitialState()])
+    assert s.range_of("initial a")[:2] == s.range_of("initial d a")[:2] == (-np.inf, np.inf)
+    ahead = s.range_of("initial b")
+    assert ahead[:2] == pytest.approx((-0.05, 0.1))
+    assert ahead.below == "'on' and 'lock b' come together" and "the start" in ahead.above
+    assert s.range_of("initial d b").lower == pytest.approx(-0.5)  # t = 0.1 (1 - d), to first order
+    same = s.replay(simulate, "initial b", 0.9 * ahead.lower)
+    assert same.same and not same.note
+    np.testing.assert_allclose(same.values, same.predicted, atol=1e-12)
+    np.testing.assert_allclose(same.differences, s.matrix[:, 1], atol=1e-11)
+    other = s.replay(simulate, "initial b", 1.1 * ahead.lower)
+    assert not other.same and np.isnan(other.values[-1])
+    assert "event 1 is 'lock b', was 'on'; differences across that are no" in other.note
+    assert "was 'on'" in str(other) and "up to" in str(s)
+
+
+def test_how_far_inputs_may_change_until_guards_are_reached_or_missed() -> None:
+    """A mass on a spring gets 0.2 m far, by ``v0 / 5``."""
+    spring = [pl.forces.JointSpring("axis", 50.0, 0.0)]
+
+    def ranges(level: float, forces: Sequence[Any] = spring) -> Sequence[Any]:
+        event = pl.when(lambda t, q, v: q[0] - level, pl.lock("axis"), 1, name="on")
+        steps = pl.MuntheKaas("rk4", step=1e-3)
+        run = pl.simulate(
+            slider(2.0), [0], [1], until=0.5, forces=forces, events=[event], method=steps
+        )
+        sensitivity: Sensitivity = run.sensitivity([StateAt()], [InitialState()])
+        return sensitivity.ranges
+
+    missed = ranges(0.199)[1]
+    assert missed.lower == pytest.approx(-0.005, rel=0.03) and "does not happen" in missed.below
+    reached = ranges(0.201)[1]
+    assert reached.upper == pytest.approx(0.005, rel=1e-3) and reached.lower == -np.inf
+    assert reached.above == "'on' happens at t = 0.31425 s"
+    # Without the spring it has come 0.5 m at the end.
+    place, speed = ranges(0.6, [])
+    assert (place.upper, speed.upper) == pytest.approx((0.1, 0.2))
+    # Before its start another event lies at hand.
+    assert ranges(-0.02, [])[0].lower == pytest.approx(-0.02)
 
 
 def test_runs_that_have_no_sensitivities_say_why() -> None:

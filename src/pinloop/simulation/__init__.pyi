@@ -20,16 +20,10 @@ from .linearization import (
     transition_derivatives,
 )
 from .modes import Locked, Mode
+from .outcomes import EnergyAt, EventTime, Outcome, PointAt, StateAt
 from .run_file import load_trajectory
-from .sensitivity import (
-    EnergyAt,
-    EventTime,
-    InitialState,
-    Outcome,
-    PointAt,
-    Sensitivity,
-    StateAt,
-)
+from .sensitivity import InitialState, Replay, Sensitivity
+from .sequence_range import InputRange
 from .stabilization import Projection
 from .trajectory import Trajectory
 from .transitions import Transition, transition
@@ -43,6 +37,7 @@ __all__ = [
     "Event",
     "EventTime",
     "InitialState",
+    "InputRange",
     "JointLimits",
     "LinearSystem",
     "LockReaction",
@@ -53,6 +48,7 @@ __all__ = [
     "PointAt",
     "Projection",
     "Reaction",
+    "Replay",
     "Sensitivity",
     "StateAt",
     "Trajectory",

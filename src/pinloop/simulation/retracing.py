@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from ..integrate import (
     FollowedStep,
     Guard,
     GuardSlopes,
+    Step,
     follow_step,
     get_tableau,
     guard_slopes,
@@ -47,8 +48,6 @@ State = tuple[float, Array, Array]
 
 _KIND = 1e-3
 """How far off a step ends that was taken in another way [rad, lengths]."""
-_BESIDE = 4
-"""Into so many parts steps are cut to see how near guards come to zero."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +140,24 @@ class _SlidingFriction(Parameter):
         return friction_axes(robot, [JointFriction(coefficients={self.joint: 1.0})])
 
 
+class Reading(NamedTuple):
+    """What something is at some place of a run.
+
+    Args:
+        k: number of the stored state from which it is reached.
+        beyond: map from there on; None if it is that state.
+        value: its numbers.
+        rows: their derivatives by ``(dt, dq, dv)``.
+        parameters: their own derivatives by parameters and times of events.
+    """
+
+    k: int
+    beyond: Carry | None
+    value: Array
+    rows: Array
+    parameters: Array
+
+
 class RetracedRun:
     """The maps of a run, one from each of its states to the next.
 
@@ -150,6 +167,7 @@ class RetracedRun:
 
     Attributes:
         count: number of parameters and times of events.
+        happenings: what happened in it.
         warnings: what makes derivatives doubtful, known once all maps have been asked for.
     """
 
@@ -169,7 +187,7 @@ class RetracedRun:
         self._enough = RETRACED
         if method.step is None:
             self._enough = max(RETRACED, 10.0 * (method.rtol + method.atol))
-        self._happenings: Happenings = run.happenings
+        self.happenings: Happenings = run.happenings
         self._group, robot = RobotManifold(run.robot), run.robot
         self._unit = np.where(robot.is_translation, robot.length, 1.0)
         self._equations = run.equations
@@ -194,11 +212,15 @@ class RetracedRun:
         """A stored state."""
         return float(self.run.t[k]), self.run.q[k], self.run.v[k]
 
+    def step(self, k: int) -> Step:
+        """The step from a stored state to the next."""
+        return self.run.step(k, self._group)
+
     def piece(self, k: int) -> _Piece:
         """What holds from a stored state on."""
         (t, q, _), mode = self.state(k), self.run.modes[self.run.mode[k]]
         equations, manifold = self._equations[k], self._group.in_mode(mode)
-        projector, wanted = None, self._happenings.stabilization
+        projector, wanted = None, self.happenings.stabilization
         if wanted is not None and equations.rows.unlocked:
             projector = Projector(equations, wanted, manifold)
             projector.begin(t, q)
@@ -220,28 +242,6 @@ class RetracedRun:
             self._known = key, derivatives_at(piece.equations, *state, None, piece.parameters)
         return self._known[1]
 
-    def near_misses(self) -> list[str]:
-        """Events that are about to happen: guards that nearly come to zero and turn back."""
-        t, misses = self.run.t, list[str]()
-        starts = [0, *(np.flatnonzero(np.diff(t) == 0.0) + 1).tolist()]
-        for (first, last), (_, guards) in zip(
-            pairwise([*starts, len(t)]), self._happenings.watched, strict=True
-        ):
-            states = [self.state(first)]
-            for step in (self.run.step(k, self._group) for k in range(first, last - 1)):
-                times = np.linspace(step.t0, step.t1, _BESIDE + 1)[1:].tolist()
-                states += [(t, *step(t)) for t in times]
-            for guard in guards.guards:
-                sizes = np.abs([guard.at(*state) for state in states])
-                least = (sizes[1:-1] < sizes[:-2]) & (sizes[1:-1] < sizes[2:])
-                near = least & (sizes[1:-1] < SHALLOW * sizes.max(initial=0.0))
-                # At the ends of a piece, its own events are at zero, within a step.
-                for at in (np.flatnonzero(near) + 1).tolist():
-                    if _BESIDE < at < len(states) - 1 - _BESIDE:
-                        what = f"'{guard.event.label}' nearly happens at t = {states[at][0]:.6g} s"
-                        misses.append(f"{what}: a little more, and it does")
-        return misses
-
     # -- parameters -------------------------------------------------------------------------
 
     def padded(self, by_parameters: Array) -> Array:
@@ -254,7 +254,7 @@ class RetracedRun:
         for parameter in self.inputs.parameters:
             if isinstance(parameter, ForceParameter) and parameter.force not in acting:
                 raise UnknownName("force", repr(parameter.force), map(repr, acting))
-        timed = {name for instant in self._happenings.instants for name in instant.timed}
+        timed = {name for instant in self.happenings.instants for name in instant.timed}
         for name in self.inputs.events:
             if name not in timed:
                 raise UnknownName("event at a given time", name, sorted(timed))
@@ -389,7 +389,7 @@ class RetracedRun:
     def _instants(self) -> dict[float, list[Instant]]:
         """What happened, by time."""
         instants: dict[float, list[Instant]] = {}
-        for instant in self._happenings.instants:
+        for instant in self.happenings.instants:
             instants.setdefault(instant.t, []).append(instant)
         return instants
 

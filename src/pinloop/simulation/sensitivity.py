@@ -6,195 +6,23 @@ many rows as there are outcomes: the same numbers but for rounding.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
-from ..boundary.arguments import checked, public
+from ..boundary.arguments import public
 from ..boundary.marks import Array
-from ..dynamics.derivatives import joint_chain
 from ..dynamics.parameters import Parameter
-from ..errors import BadValue
-from ..integrate import Carry, guard_slopes
-from ..model.mechanism import Mechanism
-from ..model.moving_tree import MovingTree
+from ..errors import BadValue, UnknownName
+from ..integrate import Carry
 from ..tables.report import Notes, Report, Reported, Table
-from .linearization import follow_rows, make_chart, name_columns, position_rows
-from .modes import RobotManifold
-from .retracing import Inputs, RetracedRun
+from .linearization import follow_rows, make_chart, position_rows
+from .outcomes import EventTime, Outcome
+from .retracing import Inputs, Reading, RetracedRun
+from .sequence_range import InputRange, find_margins, input_ranges
 from .trajectory import Trajectory
-
-
-class _Reading(NamedTuple):
-    """What an outcome is at some place of a run.
-
-    Args:
-        k: number of the stored state from which it is reached.
-        beyond: map from there on; None if it is that state.
-        value: its numbers.
-        rows: their derivatives by ``(dt, dq, dv)``.
-        parameters: their own derivatives by parameters and times of events.
-    """
-
-    k: int
-    beyond: Carry | None
-    value: Array
-    rows: Array
-    parameters: Array
-
-
-@public
-class Outcome(ABC):
-    """Something that comes out of a run: one or several numbers."""
-
-    @abstractmethod
-    def labels(self, robot: Mechanism) -> tuple[tuple[str, str], ...]:
-        """Name and unit of each number."""
-
-    @abstractmethod
-    def read(self, run: RetracedRun) -> _Reading:
-        """Its value, and how that depends on a state of the run."""
-
-
-@public
-@checked
-@dataclass(frozen=True)
-class StateAt(Outcome):
-    """Configuration and velocity, in tangent coordinates.
-
-    Args:
-        t: time [s]; the end of the run by default, also where an event decides when that is.
-    """
-
-    t: float | None = None
-
-    def labels(self, robot: Mechanism) -> tuple[tuple[str, str], ...]:
-        """Coordinates, then their rates, with " at ..." unless it is the end."""
-        names, at = name_columns(robot, robot.joints)[1], _at(self.t)
-        names += tuple(f"d {name}" for name in names)
-        units = ["m" if linear else "rad" for linear in robot.is_translation]
-        units += [f"{unit}/s" for unit in units]
-        return tuple((f"{name}{at}", unit) for name, unit in zip(names, units, strict=True))
-
-    def read(self, run: RetracedRun) -> _Reading:
-        """The state itself."""
-        k, beyond, (_, q, v) = _place(run, self.t)
-        rows = np.eye(1 + 2 * len(v))[1:]
-        value = np.concatenate(
-            [RobotManifold(run.run.robot).difference(run.run.robot.neutral, q), v]
-        )
-        return _Reading(k, beyond, value, rows, np.zeros((len(rows), run.count)))
-
-
-@public
-@checked
-@dataclass(frozen=True)
-class PointAt(Outcome):
-    """Where a point of a body is in the world.
-
-    Args:
-        frame: body or frame.
-        point: in its axes [m].
-        t: time [s]; the end of the run by default.
-    """
-
-    frame: str
-    point: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    t: float | None = None
-
-    def labels(self, robot: Mechanism) -> tuple[tuple[str, str], ...]:
-        """Its coordinates."""
-        return tuple((f"{self.frame}: {axis}{_at(self.t)}", "m") for axis in "xyz")
-
-    def read(self, run: RetracedRun) -> _Reading:
-        """By its Jacobian, which knows places that are moved, too."""
-        k, beyond, (_, q, v) = _place(run, self.t)
-        robot, parameters = run.run.robot, run.inputs.parameters
-        chain = joint_chain(robot, tuple(name for x in parameters for name in x.places))
-        tree = MovingTree(chain, q, v, np.zeros(len(v)))
-        place, J = tree.point(robot.frame_id(self.frame), np.array(self.point))
-        rows = np.zeros((3, 1 + 2 * len(v)))
-        rows[:, 1 : 1 + len(v)] = J[:, chain.columns]
-        own = [
-            J[:, np.concatenate([chain.moved[name] for name in x.places])]
-            if x.places
-            else np.zeros((3, len(x.labels(robot))))
-            for x in parameters
-        ]
-        return _Reading(k, beyond, place, rows, run.padded(np.hstack([np.zeros((3, 0)), *own])))
-
-
-@public
-@checked
-@dataclass(frozen=True)
-class EnergyAt(Outcome):
-    """Kinetic energy, that of gravity, and what springs store.
-
-    Args:
-        t: time [s]; the end of the run by default.
-    """
-
-    t: float | None = None
-
-    def labels(self, robot: Mechanism) -> tuple[tuple[str, str], ...]:
-        """Its name."""
-        return ((f"energy{_at(self.t)}", "J"),)
-
-    def read(self, run: RetracedRun) -> _Reading:
-        """By differences in the state."""
-        k, beyond, (t, q, v) = _place(run, self.t)
-        piece = run.piece(k)
-        equations = piece.equations
-
-        def energy(t: float, q: Array, v: Array) -> float:
-            kinetic, potential, stored = equations.energies(t, q, v)
-            return kinetic + potential + sum(stored.values())
-
-        slopes = guard_slopes(RobotManifold(run.run.robot), energy, (t, q, v))
-        rows = np.append(slopes.by_time, slopes.by_state)[None]
-        own = [x.energy_slopes(equations, t, q, v) for x in piece.parameters]
-        parameters = run.padded(np.concatenate([np.zeros(0), *own])[None])
-        return _Reading(k, beyond, np.array([energy(t, q, v)]), rows, parameters)
-
-
-@public
-@checked
-@dataclass(frozen=True)
-class EventTime(Outcome):
-    """When an event happens; of one at a given time also an input.
-
-    Args:
-        event: its name, as `Trajectory.events` and `Trajectory.slips` have it.
-        number: which one, if there are several: 1 for the first.
-    """
-
-    event: str
-    number: int = 1
-
-    def labels(self, robot: Mechanism) -> tuple[tuple[str, str], ...]:
-        """Its name."""
-        times = "" if self.number == 1 else f" ({self.number})"
-        return ((f"time of {self.event}{times}", "s"),)
-
-    def read(self, run: RetracedRun) -> _Reading:
-        """How much later the state is reached at which it happens."""
-        happened = [*run.run.events, *run.run.slips]
-        instants = run.run.happenings.instants if run.run.happenings else ()
-        happened += [(x.t, name) for x in instants for name in x.names]
-        times = sorted({t for t, name in happened if name == self.event})
-        if not 1 <= self.number <= len(times):
-            known = ", ".join(sorted({name for _, name in happened})) or "none"
-            raise BadValue(
-                f"event '{self.event}' happens {len(times)} times in this run, there is no "
-                f"number {self.number}; events: {known}"
-            )
-        t = times[self.number - 1]
-        k = int(np.searchsorted(run.run.t, t, side="left"))
-        rows = np.eye(1, 1 + 2 * run.run.robot.nv)
-        return _Reading(k, None, np.array([t]), rows, np.zeros((1, run.count)))
 
 
 @public
@@ -220,9 +48,11 @@ class Sensitivity(Reported):
         row_units: unit of each outcome.
         column_units: unit of each input, empty if it is not known.
         sequence: what happened in the run, in order: derivatives say nothing of runs in which
-            something else happens; compare with `Trajectory.sequence`.
+            something else happens; see `replay`.
+        ranges: how far each input may change alone with the same sequence, to first order.
         warnings: what makes them doubtful, a sentence each: events that are about not to happen,
             or to happen.
+        outcomes: what the rows are of.
     """
 
     matrix: Array
@@ -232,7 +62,9 @@ class Sensitivity(Reported):
     row_units: tuple[str, ...]
     column_units: tuple[str, ...]
     sequence: tuple[str, ...]
+    ranges: tuple[InputRange, ...]
     warnings: tuple[str, ...]
+    outcomes: tuple[Outcome, ...]
 
     def of(self, row: str, column: str) -> float:
         """One derivative, by the names of outcome and input."""
@@ -240,6 +72,32 @@ class Sensitivity(Reported):
             if name not in known:
                 raise BadValue(f"no '{name}' in this sensitivity; there are: {', '.join(known)}")
         return float(self.matrix[self.rows.index(row), self.columns.index(column)])
+
+    def range_of(self, column: str) -> InputRange:
+        """How far an input may change with the same sequence of events, to first order."""
+        if column not in self.columns:
+            raise UnknownName("input of this sensitivity", column, self.columns)
+        return self.ranges[self.columns.index(column)]
+
+    def replay(self, simulate: Callable[[float], Trajectory], column: str, change: float) -> Replay:
+        """Compute the run again with an input changed: what comes out, and does the same happen?
+
+        Args:
+            simulate: gives the run in which the input is larger by a number.
+            column: name of the input.
+            change: the number.
+        """
+        self.range_of(column)
+        run = simulate(change)
+        if not isinstance(run, Trajectory):
+            raise BadValue(f"simulate gives {run!r}; it must give what pl.simulate returns")
+        retraced = RetracedRun(run, Inputs((), ()))
+        values = np.concatenate([_value(outcome, retraced) for outcome in self.outcomes])
+        by = self.matrix[:, self.columns.index(column)]
+        return Replay(
+            column, change, values, self.values + by * change, (values - self.values) / change, by,
+            self.sequence, run.sequence,
+        )  # fmt: skip
 
     def __rich__(self) -> Report:
         names = map(_with_unit, self.rows, self.row_units)
@@ -249,8 +107,89 @@ class Sensitivity(Reported):
         )
         headings = ["<by", *(name.replace(" | ", " ") for name in self.columns)]
         table = Table.of("derivatives", headings, lines)
+        ranges = Table.of(
+            "changes of one input with the same sequence of events, to first order",
+            ("<input", "down to", "up to", "<beyond"),
+            [
+                (
+                    name,
+                    f"{of.lower:.3g}",
+                    f"{of.upper:.3g}",
+                    "; ".join(filter(None, dict.fromkeys((of.below, of.above)))),
+                )
+                for name, of in zip(self.columns, self.ranges, strict=True)
+            ],
+        )
         warnings = Notes.of("warnings", self.warnings, "caution")
-        return Report.of("Sensitivities of a run", [table, warnings])
+        return Report.of("Sensitivities of a run", [table, ranges, warnings])
+
+
+@public
+@dataclass(frozen=True, eq=False)
+class Replay(Reported):
+    """A run with one of its inputs changed, beside what its sensitivity has told before.
+
+    Args:
+        column: name of the input.
+        change: by how much it was changed.
+        values: what came out; NaN for times of events that did not happen.
+        predicted: what derivatives had told.
+        differences: change of what came out over that of the input.
+        derivatives: what these come to with small changes, if the same happens.
+        expected: what happened before, in order.
+        sequence: what happened now.
+    """
+
+    column: str
+    change: float
+    values: Array
+    predicted: Array
+    differences: Array
+    derivatives: Array
+    expected: tuple[str, ...]
+    sequence: tuple[str, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether the same happened in the same order: only then differences tell derivatives."""
+        return self.sequence == self.expected
+
+    @property
+    def note(self) -> str:
+        """What happened otherwise; empty if nothing did."""
+        if self.same:
+            return ""
+        first = next(
+            (
+                k
+                for k, (before, now) in enumerate(zip(self.expected, self.sequence, strict=False))
+                if before != now
+            ),
+            min(len(self.expected), len(self.sequence)),
+        )
+        before, now = (
+            f"'{names[first]}'" if first < len(names) else "nothing"
+            for names in (self.expected, self.sequence)
+        )
+        return (
+            f"with {self.change:+.6g} of '{self.column}' another sequence of events: event "
+            f"{first + 1} is {now}, was {before}; differences across that are no derivatives"
+        )
+
+    def __rich__(self) -> Report:
+        numbers = np.array([self.values, self.predicted, self.differences, self.derivatives]).T
+        rows = [tuple(f"{x:.6g}" for x in row) for row in numbers.tolist()]
+        table = Table.of("outcomes", ("value", "predicted", "difference", "derivative"), rows)
+        notes = Notes.of("warnings", [self.note] if self.note else [], "caution")
+        return Report.of(f"{self.change:+.6g} of {self.column}", [table, notes])
+
+
+def _value(outcome: Outcome, run: RetracedRun) -> Array:
+    """What comes out of another run; unknown if it has no such event."""
+    try:
+        return outcome.read(run).value
+    except BadValue:
+        return np.full(len(outcome.labels(run.run.robot)), np.nan)
 
 
 def run_sensitivity(
@@ -276,26 +215,33 @@ def run_sensitivity(
     retraced = RetracedRun(run, Inputs(parameters, events))
     labels, start, by_input = _inputs(retraced, to)
     readings = [outcome.read(retraced) for outcome in of]
-    links = retraced.links
-    count = sum(len(reading.rows) for reading in readings)
+    links, count = retraced.links, sum(len(reading.rows) for reading in readings)
+    margins, near = find_margins(retraced)
+    parts = [reading for margin in margins for _, reading in margin.readings]
     backward = order == "adjoint" or (order is None and count < len(labels))
     sweep = _backward if backward else _forward
-    matrix = sweep(links, readings, start, by_input)
+    matrix = sweep(links, [*readings, *parts], start, by_input)
+    signs = [(row, sign) for row, margin in enumerate(margins) for sign, _ in margin.readings]
+    slopes = np.zeros((len(margins), len(labels)))
+    for (row, sign), own in zip(signs, matrix[count:], strict=True):
+        slopes[row] += sign * own
     outcomes = [label for outcome in of for label in outcome.labels(run.robot)]
     return Sensitivity(
-        matrix,
+        matrix[:count],
         np.concatenate([reading.value for reading in readings]),
         tuple(name for name, _ in outcomes),
         tuple(name for name, _ in labels),
         tuple(unit for _, unit in outcomes),
         tuple(unit for _, unit in labels),
         run.sequence,
-        (*dict.fromkeys(retraced.warnings), *retraced.near_misses()),
+        input_ranges(margins, slopes),
+        (*dict.fromkeys(retraced.warnings), *near),
+        tuple(of),
     )
 
 
 def _forward(
-    links: Sequence[Carry], readings: Sequence[_Reading], start: Array, by_input: Array
+    links: Sequence[Carry], readings: Sequence[Reading], start: Array, by_input: Array
 ) -> Array:
     """The matrix from its columns: changes of the start and the parameters, carried on."""
     parts: dict[int, Array] = {}
@@ -313,7 +259,7 @@ def _forward(
 
 
 def _backward(
-    links: Sequence[Carry], readings: Sequence[_Reading], start: Array, by_input: Array
+    links: Sequence[Carry], readings: Sequence[Reading], start: Array, by_input: Array
 ) -> Array:
     """The matrix from its rows: weights of the outcomes, carried back."""
     count = sum(len(reading.rows) for reading in readings)
@@ -380,28 +326,6 @@ def _inputs(
             chosen += range(first, used)
     by_input = np.eye(m, count + size + m, count + size)
     return labels, np.hstack([of_state, of_parameters])[:, chosen], by_input[:, chosen]
-
-
-def _place(
-    run: RetracedRun, t: float | None
-) -> tuple[int, Carry | None, tuple[float, Array, Array]]:
-    """The stored state at or before a time, the map from there on, and the state then."""
-    times = run.run.t
-    if t is None:
-        return len(times) - 1, None, run.state(len(times) - 1)
-    if not times[0] <= t <= times[-1]:
-        raise BadValue(
-            f"time {t:.9g} s is outside the run, which goes from {times[0]:.6g} to "
-            f"{times[-1]:.6g} s"
-        )
-    k = int(np.searchsorted(times, t, side="right")) - 1
-    if times[k] == t:
-        return k, None, run.state(k)
-    return (k, *run.beyond(k, t))
-
-
-def _at(t: float | None) -> str:
-    return "" if t is None else f" at {t:g} s"
 
 
 def _with_unit(name: str, unit: str) -> str:
