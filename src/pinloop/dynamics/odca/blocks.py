@@ -101,7 +101,7 @@ class Block:
         places = np.flatnonzero(moves)
         self.size = len(places)
         self._moves: slice | Indices = slice(None) if self.size == n else places
-        self._free_free = places[:, None] + n * places  # of matrices in column-major order
+        self._free_free = places[:, None] * n + places
         self.own, self.own_v = np.arange(first, self.size), columns[moves[first:]]
         self._own: slice | Indices = slice(first, None) if self.size == n else places[first:]
         self._own_in_q = slice(7 if self.free else 0, None)
@@ -166,7 +166,8 @@ class Block:
         if self.size == len(self._v):
             self._J[:], self._own_bias = J, rates * self._v
         else:
-            self._J, self._own_bias = (x.T.take(self._moves, 0).T for x in (J, rates * self._v))
+            self._J = J.T.take(self._moves, 0).T
+            self._own_bias = (rates * self._v).T.take(self._moves, 0).T
         for joint, place in self._unsteady:
             # Pinocchio takes motion maps for constant in the joint frame here.
             change = self._data.oMi[joint].act(self._data.joints[joint].c)
@@ -227,7 +228,8 @@ class Block:
         self.U = (self._J.T @ wrenches.T) * signs
         self._shared.owner = None
         M = pin.crba(self._model, self._data, self._q)
-        self._factorize(M if self.size == len(M) else M.T.take(self._free_free))
+        # In column-major order, as LAPACK wants it.
+        self._factorize(M if self.size == len(M) else M.T.take(self._free_free).T)
         root[:] = forward(self._factor, self.U)
 
     def _factorize(self, M: Array) -> None:
