@@ -127,6 +127,13 @@ def test_the_deceleration_of_a_controlled_stop_is_a_guess() -> None:
     # Nothing else counts while drives slow the wheel down: 3 / 6 s, times the spread.
     assert band == pytest.approx(tuple(0.5 * x for x in STOP_TIME.factors()), rel=0.02)
     assert "deceleration" not in stopped(wheel(), 3.0, by).guesses.parameters
+    # By another law it is another number that counts.
+    own = {**NUMBERS, "deceleration": 6.0, "law": "constant-time", "ramp_time": 0.4}
+    guesses = stopped(wheel(), 3.0, on_axis(**own), category=2).guesses
+    assert "ramp_time" in guesses.parameters and "deceleration" not in guesses.parameters
+    assert guesses.stopping_time == pytest.approx(
+        tuple(0.4 * x for x in STOP_TIME.factors()), rel=0.02
+    )
 
 
 def test_a_joint_that_speeds_up_before_its_brake_acts_says_what_may_be_missing() -> None:

@@ -193,6 +193,8 @@ STOP_TIME = _estimate([
     Figure(_PRBT, 0.235),
 ])  # fmt: skip
 """Time of a controlled stop from full speed [s]."""
+RAMPS = ("deceleration", "ramp_time", "time_constant")
+"""Parameters of the brakes file that set this time."""
 _LIGHT = 100.0
 """Robots up to this mass [kg] have strain-wave gears: collaborative robots weigh less, industrial
 ones for 20 kg twice as much (HH020: 225 kg)."""
@@ -210,6 +212,6 @@ def spreads(gear: Gear) -> dict[str, tuple[float, float]]:
         "delay": DELAY,
         "rise": RISE,
         "rotor_inertia": ROTOR[gear],
-        "deceleration": STOP_TIME,
+        **dict.fromkeys(RAMPS, STOP_TIME),
     }
     return {name: estimate.factors() for name, estimate in estimates.items()}

@@ -20,7 +20,7 @@ import pinocchio as pin
 from ...boundary.marks import Array
 from ...errors import PinloopError
 from ..brakes.brakes import Brakes
-from ..brakes.estimates import LEAST_HOLD, STATIC_TO_DYNAMIC, gear_of, spreads
+from ..brakes.estimates import LEAST_HOLD, RAMPS, STATIC_TO_DYNAMIC, gear_of, spreads
 from ..brakes.joint_brake import JointBrake
 from .guesses import Band, Guesses
 from .plan import Trigger
@@ -32,7 +32,10 @@ from .stop import stop
 
 _INPUTS = {"dynamic_torque": "brake_torque"}
 """Names of parameters among the inputs of a stop where they differ."""
-_USUAL = {"dynamic_torque": -1.0, "delay": 0.2, "rise": 0.1, "rotor_inertia": 0.3}
+_USUAL = {
+    "dynamic_torque": -1.0, "delay": 0.2, "rise": 0.1, "rotor_inertia": 0.3,
+    "deceleration": -1.0, "ramp_time": 1.0, "time_constant": 1.0,
+}  # fmt: skip
 """Derivatives that are taken for those that a stop does not have: weak, late, heavy is longer."""
 _PATIENCE = 20.0
 """How much longer a stop with other guesses may take."""
@@ -70,9 +73,7 @@ class _Uncertain:
                 continue
             if brakes.joints[row.joint].kind == "friction":
                 joints.setdefault(row.parameter, []).append(row.joint)
-        if not controlled:
-            joints.pop("deceleration", None)
-        return joints
+        return {x: on for x, on in joints.items() if controlled or x not in RAMPS}
 
     @cached_property
     def missing(self) -> list[str]:
@@ -101,7 +102,7 @@ class _Uncertain:
         outputs = ("stopping_time", "path")
         inputs = {name: self._inputs(name, joints) for name, joints in self.joints.items()}
         every = [name for names in inputs.values() for name in names]
-        usual = np.array([_USUAL.get(name, -1.0) for name in self.joints])
+        usual = np.array([_USUAL[name] for name in self.joints])
         try:
             found = self.result.sensitivity(outputs, every)
         except PinloopError:
