@@ -66,6 +66,7 @@ from .regularization.sampled_redundancy import renew_rows
 from .safety.brakes.brakes import Brakes
 from .safety.space.clearance import clearance
 from .safety.space.solids import Obstacle
+from .safety.standards.allowed_speed import allowed_speed
 from .safety.standards.separation import separation
 from .safety.stopping import (
     Category0,
@@ -139,6 +140,7 @@ __all__ = [
     "UnknownName",
     "Voronets",
     "__version__",
+    "allowed_speed",
     "assemble",
     "clearance",
     "close_loop",

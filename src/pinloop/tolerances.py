@@ -263,6 +263,8 @@ PATH_DURATION = 1e-7
 
 PLACES_FIT = 1e-11
 """1: gain at which the search for a place of the tool ends"""
+SPEED_SHARE = 1e-3
+"""1: to how much of full speed the share that is allowed is found"""
 SHARE_MISSED = 1e-6
 """1: by how much a fraction that a standard asks for may be missed"""
 POSE_SLOPE = 1e-6

@@ -85,7 +85,7 @@ def study(
     """
     check_targets([file], json=as_json, html=html)
     plan = read_study(file, results)
-    done, summary = _done(plan, jobs)
+    done, summary, code = compute_study(plan, jobs)
     written = [done.save_html(html, worst=plan.worst)] if html and done.done else []
     give_result(
         as_json,
@@ -93,7 +93,7 @@ def study(
         lambda: summary_table(done, summary),
         written,
     )
-    return _exit_code(done, summary)
+    return code
 
 
 @command(
@@ -140,11 +140,13 @@ def worst(
             raise BadValue(f"'--{name} {folder}' is a file; name a folder")
     check_targets([file], json=as_json)
     plan = read_study(file, results)
-    done, summary = _done(plan, jobs)
+    done, summary, code = compute_study(plan, jobs)
     if not done.complete:
-        return _exit_code(done, summary)
+        return code
     wanted = criterion or plan.worst
-    cases = worst_case(done, wanted, starts=starts, evaluations=evaluations, jobs=_jobs(plan, jobs))
+    cases = worst_case(
+        done, wanted, starts=starts, evaluations=evaluations, jobs=jobs_of(plan, jobs)
+    )
     written = _write_stops(cases, html, stops)
     give_result(
         as_json,
@@ -152,23 +154,25 @@ def worst(
         lambda: worst_table(done.setup, cases),
         written,
     )
-    return _exit_code(done, summary)
+    return code
 
 
-def _done(plan: PlannedStudy, jobs: int | None) -> tuple[Study, Results]:
-    """The study, made or gone on with."""
-    arguments = dict(plan.arguments) | {"jobs": _jobs(plan, jobs)}
+def compute_study(plan: PlannedStudy, jobs: int | None) -> tuple[Study, Results, Exit]:
+    """The study, made or gone on with, what came out, and how a command on it ends."""
+    arguments = dict(plan.arguments) | {"jobs": jobs_of(plan, jobs)}
     if plan.guessed:
         warn("no brakes file was given or found beside the robot: its brakes are guessed")
     done = run_study(plan.robot, **arguments, progress=watched())
-    return done, results_of(done)
+    results = results_of(done)
+    return done, results, _exit_code(done, results)
 
 
-def _jobs(plan: PlannedStudy, jobs: int | None) -> int:
+def jobs_of(plan: PlannedStudy, jobs: int | None) -> int:
+    """How many processes are to work: as on the command line, else as the file says."""
     return int(plan.arguments["jobs"]) if jobs is None else jobs
 
 
-def _exit_code(done: Study, summary: Results) -> int:
+def _exit_code(done: Study, summary: Results) -> Exit:
     """The exit code; says on standard error why it is not 0."""
     if not done.complete:
         return Exit.INTERRUPTED

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..assembly.search import outside_limits
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
-from ..units import MASSES, PARTS, TIMES, in_units, listed
+from ..units import LENGTHS, MASSES, PARTS, TIMES, in_units, listed
 
 if TYPE_CHECKING:
     from ..safety.brakes.brakes import Brakes
@@ -44,19 +44,29 @@ def weight(word: str) -> float:
     return mass
 
 
-def gravity_vector(word: str) -> tuple[float, ...]:
-    """Three numbers, e.g. ``0,0,9.81`` for a robot that hangs [m/s^2]."""
+def length(word: str, option: str) -> float:
+    """A length in m or mm, e.g. ``0.85`` or ``850mm`` [m]."""
+    return _number(word, LENGTHS, f"{option} ", "850mm")
+
+
+def vector(word: str, option: str, unit: str = "", example: str = "1,0,0") -> tuple[float, ...]:
+    """Three numbers, e.g. ``1,0,0``."""
     parts = word.split(",")
     try:
-        vector = tuple(float(part) for part in parts)
+        numbers = tuple(float(part) for part in parts)
     except ValueError:
-        vector = ()
-    if len(vector) != 3 or not all(map(math.isfinite, vector)):
+        numbers = ()
+    if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
         raise BadValue(
-            f"'--gravity {word}' is not three numbers in m/s^2; write for example "
-            "--gravity 0,0,-9.81"
+            f"'{option} {word}' is not three numbers{unit and f' in {unit}'}; write for example "
+            f"{option} {example}"
         )
-    return vector
+    return numbers
+
+
+def gravity_vector(word: str) -> tuple[float, ...]:
+    """Three numbers, e.g. ``0,0,9.81`` for a robot that hangs [m/s^2]."""
+    return vector(word, "--gravity", "m/s^2", "0,0,-9.81")
 
 
 def joint_values(robot: Mechanism, words: Sequence[str], option: str) -> dict[str, list[float]]:

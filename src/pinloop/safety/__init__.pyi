@@ -12,6 +12,7 @@ from .space.clearance import Approach, SelfCollisions, clearance, self_collision
 from .space.interval_tree import joint_limits
 from .space.solids import Obstacle
 from .space.swept import SweptVolume, swept_volume
+from .standards.allowed_speed import AllowedSpeed, allowed_speed
 from .standards.annexb import AnnexB, annex_b
 from .standards.comparison import Comparison, compare
 from .standards.distances import MinimumDistance, minimum_distance
@@ -35,6 +36,7 @@ from .studies.study import Study, study
 from .studies.summary import worst_case
 
 __all__ = [
+    "AllowedSpeed",
     "AnnexB",
     "Approach",
     "Brakes",
@@ -75,6 +77,7 @@ __all__ = [
     "SweptVolume",
     "Trigger",
     "WorstCase",
+    "allowed_speed",
     "annex_b",
     "clearance",
     "compare",

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from time import perf_counter
 from types import NoneType
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -101,7 +101,7 @@ class Study:
         """Values of the variables of a case."""
         if not 0 <= case < self.size:
             raise BadValue(f"there is no case {case}; the study has cases 0 to {self.size - 1}")
-        return _values(self.setup, self.sampling, case, case + 1)[0]
+        return case_values(self.setup, self.sampling, case, case + 1)[0]
 
     def replay(self, case: int) -> StopResult:
         """Return the stop of a case, with everything.
@@ -176,6 +176,48 @@ class Study:
         return Path(path)
 
 
+class StudySettings(TypedDict, total=False):
+    """What stops of a study have in common; see `study`."""
+
+    category: int | Category
+    payload: Payload | float | None
+    gravity: ArrayLike | None
+    trigger: Trigger | None
+    until: float
+    method: MuntheKaas | None
+    obstacles: Obstacle | Iterable[Obstacle] | None
+
+
+def make_setup(
+    robot: Mechanism,
+    brakes: Brakes | str | Path,
+    space: Space | None,
+    **settings: Unpack[StudySettings],
+) -> Setup:
+    """What all cases have in common, after checking each of its kind."""
+    payload, gravity = settings.get("payload"), settings.get("gravity")
+    trigger, method = settings.get("trigger"), settings.get("method")
+    until, obstacles = settings.get("until", 10.0), settings.get("obstacles")
+    require_robot(robot)
+    require_kind(until, Real, "until", "give a time in seconds")
+    require_kind(payload, (Payload, Real, NoneType), "payload", "give a mass or a pl.Payload(...)")
+    require_kind(space, (Space, NoneType), "space", "give a pl.safety.Space(...)")
+    require_kind(method, (MuntheKaas, NoneType), "method", "give a pl.MuntheKaas(...)")
+    require_kind(trigger, (Trigger, NoneType), "trigger", "give a pl.safety.Trigger(...)")
+    return Setup(
+        robot,
+        (brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)).for_robot(robot),
+        Space() if space is None else space,
+        as_category(settings.get("category", 0)),
+        payload if isinstance(payload, Payload | None) else Payload(float(payload)),
+        None if gravity is None else tuple(flat_numbers(gravity, "gravity", 3).tolist()),
+        Trigger() if trigger is None else trigger,
+        float(until),
+        method or MuntheKaas(),
+        obstacles=() if obstacles is None else tuple(checked_obstacles(obstacles)),
+    )
+
+
 @public
 def study(
     robot: Mechanism,
@@ -220,26 +262,19 @@ def study(
     Returns:
         The study; with the cases done so far, if it is interrupted with Ctrl-C.
     """
-    require_robot(robot)
-    require_kind(until, Real, "until", "give a time in seconds")
-    require_kind(payload, (Payload, Real, NoneType), "payload", "give a mass or a pl.Payload(...)")
-    require_kind(space, (Space, NoneType), "space", "give a pl.safety.Space(...)")
-    require_kind(method, (MuntheKaas, NoneType), "method", "give a pl.MuntheKaas(...)")
-    require_kind(trigger, (Trigger, NoneType), "trigger", "give a pl.safety.Trigger(...)")
-    require_kind(sampling, Sampling, "sampling", "give for example pl.safety.Sobol(64)")
-    setup = Setup(
+    setup = make_setup(
         robot,
-        (brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)).for_robot(robot),
-        Space() if space is None else space,
-        as_category(category),
-        payload if isinstance(payload, Payload | None) else Payload(float(payload)),
-        None if gravity is None else tuple(flat_numbers(gravity, "gravity", 3).tolist()),
-        Trigger() if trigger is None else trigger,
-        float(until),
-        method or MuntheKaas(),
-        obstacles=() if obstacles is None else tuple(checked_obstacles(obstacles)),
+        brakes,
+        space,
+        category=category,
+        payload=payload,
+        gravity=gravity,
+        trigger=trigger,
+        until=until,
+        method=method,
+        obstacles=obstacles,
     )
-    size = _checked_size(setup, sampling, jobs)
+    size = checked_size(setup, sampling, jobs)
     _warn_of_speeds(setup)
     if results is None:
         results = Path(mkdtemp(prefix="pinloop-study-")) / "study.csv"
@@ -286,7 +321,7 @@ def _run(
         while journal.done < size:
             first, begin = journal.done, perf_counter()
             last = min(size, first + workers * _TASKS * batch)
-            values = _values(setup, sampling, first, last)
+            values = case_values(setup, sampling, first, last)
             parts = range(0, last - first, batch)
             tasks = (delayed(_batch)(setup, first + k, values[k : k + batch]) for k in parts)
             cases = [case for cases in parallel(tasks) for case in cases]
@@ -315,7 +350,7 @@ def _varying(setup: Setup) -> tuple[str, ...]:
     return tuple(variable.name for variable in setup.variables if variable.varies)
 
 
-def _values(setup: Setup, sampling: Sampling, first: int, last: int) -> list[dict[str, float]]:
+def case_values(setup: Setup, sampling: Sampling, first: int, last: int) -> list[dict[str, float]]:
     """Values of all variables for consecutive cases."""
     names, cases = _varying(setup), []
     for point in sampling.block(names, first, last).tolist():
@@ -329,9 +364,10 @@ def _values(setup: Setup, sampling: Sampling, first: int, last: int) -> list[dic
     return cases
 
 
-def _checked_size(setup: Setup, sampling: Sampling, jobs: int) -> int:
+def checked_size(setup: Setup, sampling: Sampling, jobs: int) -> int:
     """Number of cases, after checking what would make a study pointless."""
     require_jobs(jobs, "processes")
+    require_kind(sampling, Sampling, "sampling", "give for example pl.safety.Sobol(64)")
     if setup.trigger.motion is not None:
         raise BadValue("a study varies the instant: give the motion to the space, not the trigger")
     if not 0 < setup.until < np.inf:

@@ -1,0 +1,269 @@
+"""Commands on what standards ask for: allowed speeds, distances, tables of vendors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import BadValue
+from ..io.loading import RobotFile
+from ..safety.standards.allowed_speed import allowed_speed as find_allowed_speed
+from ..safety.standards.annexb import annex_b as make_tables
+from ..safety.standards.distances import minimum_distance as find_minimum_distance
+from ..safety.standards.separation import separation as find_separation
+from ..safety.studies.study import Study
+from ..safety.studies.studyfile import PlannedStudy, read_study
+from ..show.terminal import write
+from . import Exit
+from .options import (
+    MANY,
+    REPEATED,
+    AsJson,
+    check_targets,
+    command,
+    file_option,
+    give_result,
+    text_option,
+)
+from .stops import BrakesFile, Gravity, Load, brakes_for
+from .studies import Jobs, ResultsFile, StudyFile, compute_study, jobs_of
+from .words import gravity_vector, length, time, vector, weight
+
+app = typer.Typer(rich_markup_mode="rich")
+"""The commands of this file."""
+
+_MEASURED = "0 done; 1 some case did not stop and hold; 130 interrupted"
+Towards = Annotated[
+    str | None,
+    text_option("Direction from the robot to the person in the world.", "X,Y,Z", "--direction"),
+]
+Place = Annotated[
+    str | None, text_option("Where the person stands in the world, in m.", "X,Y,Z", "--point")
+]
+HumanSpeed = Annotated[
+    float, typer.Option(metavar="V", help="Speed of the person towards the robot in m/s.")
+]
+Detection = Annotated[
+    str, text_option("From the approach of the person to the signal: 50ms.", "T", "--detection")
+]
+Intrusion = Annotated[
+    str | None,
+    text_option("How far a part of the body reaches before it is detected: 850mm.", "L"),
+]
+
+
+# -- speeds ---------------------------------------------------------------------------------------
+
+
+@command(
+    app,
+    "allowed-speed urdf/six_axis_arm.study.yaml --within travel=250mm --within time=300ms",
+    "allowed-speed urdf/six_axis_arm.study.yaml --within separation=1.5m --direction 1,0,0",
+    codes="0 done; 1 not even the robot at rest stays within the limits",
+    panel=MANY,
+)
+def allowed_speed(
+    file: StudyFile,
+    within: Annotated[
+        list[str] | None,
+        text_option(
+            "Limit: time, travel, clearance, separation, angle:JOINT, impulse:JOINT or gear:JOINT, "
+            f"and its value, with or without a unit. {REPEATED}",
+            "NAME=VALUE",
+            "--within",
+        ),
+    ] = None,
+    direction: Towards = None,
+    point: Place = None,
+    human_speed: HumanSpeed = 1.6,
+    detection: Detection = "0",
+    jobs: Jobs = None,
+    as_json: AsJson = None,
+) -> int:
+    """Find the greatest share of its speeds with which a robot stops within limits in all cases.
+
+    The cases are those of a study file; their speeds are scaled together. Results are sampled, not
+    guaranteed.
+    """
+    check_targets([file], json=as_json)
+    limits = dict(_limit(word) for word in within or ())
+    if not limits:
+        raise BadValue("there is no limit; write for example --within travel=250mm")
+    plan = read_study(file)
+    settings = {
+        name: value
+        for name, value in plan.arguments.items()
+        if name not in ("brakes", "space", "sampling", "results", "jobs")
+    }
+    person = _person(direction, point) | {
+        "human_speed": human_speed,
+        "detection": time(detection, "--detection"),
+    }
+    result = find_allowed_speed(
+        plan.robot,
+        plan.arguments["brakes"],
+        limits,
+        plan.arguments["space"],
+        plan.arguments["sampling"],
+        person=person,
+        jobs=jobs_of(plan, jobs),
+        **settings,
+    )
+    give_result(as_json, result.as_dict, result.__rich__)
+    return Exit.DONE if result.share > 0.0 else Exit.FAILED
+
+
+def _limit(word: str) -> tuple[str, str | float]:
+    name, equals, value = word.partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise BadValue(f"'--within {word}' is not a limit and its value; write travel=250mm")
+    return name.strip(), value.strip()
+
+
+def _person(direction: str | None, point: str | None) -> dict[str, Any]:
+    """Where the person is, as arguments of `separation`."""
+    person = {}
+    if direction is not None:
+        person["direction"] = vector(direction, "--direction")
+    if point is not None:
+        person["point"] = vector(point, "--point")
+    return person
+
+
+# -- distances ------------------------------------------------------------------------------------
+
+
+@command(
+    app,
+    "separation urdf/six_axis_arm.study.yaml --results arm.csv --detection 50ms",
+    codes=_MEASURED,
+    panel=MANY,
+)
+def separation(
+    file: StudyFile,
+    direction: Towards = None,
+    point: Place = None,
+    human_speed: HumanSpeed = 1.6,
+    detection: Detection = "0",
+    intrusion: Intrusion = None,
+    z_d: Annotated[
+        str | None, text_option("Uncertainty of the person's place: 100mm.", "L", "--z-d")
+    ] = None,
+    z_r: Annotated[
+        str | None, text_option("Uncertainty of the robot's place: 10mm.", "L", "--z-r")
+    ] = None,
+    results: ResultsFile = None,
+    jobs: Jobs = None,
+    as_json: AsJson = None,
+) -> int:
+    """Compute the protective separation distance of the cases of a study (ISO/TS 15066).
+
+    Every term is shown with its formula and source. Missing cases are computed first. A planning
+    aid, not a safety certificate.
+    """
+    check_targets([file], json=as_json)
+    plan = read_study(file, results)
+    allowances: dict[str, Any] = {
+        name: None if word is None else length(word, f"--{name.replace('_', '-')}")
+        for name, word in (("intrusion", intrusion), ("z_d", z_d), ("z_r", z_r))
+    }
+    study, code = _computed(plan, jobs)
+    if code != Exit.DONE:
+        return code
+    distance = find_separation(
+        study,
+        **_person(direction, point),
+        human_speed=human_speed,
+        detection=time(detection, "--detection"),
+        **allowances,
+        jobs=jobs_of(plan, jobs),
+    )
+    give_result(as_json, distance.as_dict, distance.table)
+    return Exit.DONE
+
+
+@command(
+    app,
+    "minimum-distance urdf/six_axis_arm.study.yaml --results arm.csv --detection 50ms",
+    codes=_MEASURED,
+    panel=MANY,
+)
+def minimum_distance(
+    file: StudyFile,
+    detection: Detection = "0",
+    intrusion: Intrusion = None,
+    results: ResultsFile = None,
+    jobs: Jobs = None,
+    as_json: AsJson = None,
+) -> int:
+    """Compute the minimum distance of a safeguard, S = K T + C (ISO 13855:2010).
+
+    T is the longest stopping time of the cases of a study; missing cases are computed first. A
+    planning aid, not a safety certificate.
+    """
+    check_targets([file], json=as_json)
+    plan = read_study(file, results)
+    reach = 0.0 if intrusion is None else length(intrusion, "--intrusion")
+    study, code = _computed(plan, jobs)
+    if code != Exit.DONE:
+        return code
+    wait = time(detection, "--detection")
+    distance = find_minimum_distance(study, detection=wait, intrusion=reach)
+    give_result(as_json, distance.as_dict, distance.table)
+    return Exit.DONE
+
+
+def _computed(plan: PlannedStudy, jobs: int | None) -> tuple[Study, Exit]:
+    """The study with all its cases, and how a command on it ends."""
+    study, _, code = compute_study(plan, jobs)
+    return study, code
+
+
+# -- tables of vendors ----------------------------------------------------------------------------
+
+
+@command(
+    app,
+    "annex-b urdf/six_axis_arm.urdf --payload 10kg --csv arm.annex_b.csv",
+    codes="0 done",
+    panel=MANY,
+)
+def annex_b(
+    robot: RobotFile,
+    payload: Load = None,
+    brakes: BrakesFile = None,
+    gravity: Gravity = None,
+    category: Annotated[
+        list[int] | None,
+        typer.Option(metavar="N", help=f"Stop category: 0, 1 or 2. {REPEATED} Default: 0 and 1."),
+    ] = None,
+    csv: Annotated[Path | None, file_option("Write a row per stop.", ends=(".csv",))] = None,
+    html: Annotated[
+        Path | None, file_option("Write all tables as a page.", ends=(".html",))
+    ] = None,
+) -> int:
+    """Compute stopping times and distances as vendors declare them (ISO 10218-1:2011, annex B).
+
+    For 33, 66 and 100 % of speed, payload and extension, with the poses that have it. A planning
+    aid, not a safety certificate.
+    """
+    check_targets([*robot.inputs, brakes], csv=csv, html=html)
+    load = 0.0 if payload is None else weight(payload)
+    machine = robot.load()
+    chosen, _ = brakes_for(machine, robot.file, brakes)
+    tables = make_tables(
+        machine,
+        chosen,
+        payload=load,
+        categories=category or (0, 1),
+        gravity=None if gravity is None else gravity_vector(gravity),
+    )
+    give_result(None, dict, tables.report)
+    if csv is not None:
+        write(f"written: {tables.to_csv(csv)}")
+    if html is not None:
+        tables.to_html(html)
+        write(f"written: {html}")
+    return Exit.DONE

@@ -1,0 +1,95 @@
+"""`pinloop allowed-speed`, `separation`, `minimum-distance`, `annex-b`: what Python computes."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+import pinloop as pl
+from pinloop.cli import main as cli
+
+from .commands import Captured, printed_json
+
+STUDY = """
+format: pinloop-study-1
+robot: six_axis_arm.urdf
+brakes: six_axis_arm.brakes.yaml
+space:
+  pose: {joint_4: 0, joint_5: 0, joint_6: 0}
+sampling: {method: random, count: 3, seed: 1}
+jobs: 1
+"""
+
+
+@pytest.fixture(autouse=True)
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("six_axis_arm.urdf", "six_axis_arm.brakes.yaml"):
+        Path(name).write_bytes(pl.example_file(name).read_bytes())
+    Path("arm.study.yaml").write_text(STUDY)
+
+
+def test_allowed_speed(capsys: Captured) -> None:
+    words = ("allowed-speed", "arm.study.yaml", "--within", "travel=0.2", "--within", "time=250ms")
+    document = printed_json(capsys, *words)
+    arm = pl.example("six_axis_arm")
+    space = pl.safety.Space(pose={"joint_4": 0.0, "joint_5": 0.0, "joint_6": 0.0})
+    by_python = pl.allowed_speed(
+        arm,
+        pl.Brakes.from_yaml("six_axis_arm.brakes.yaml"),
+        {"travel": 0.2, "time": 0.25},
+        space,
+        pl.safety.Random(3, seed=1),
+        jobs=1,
+    )
+    assert document["share"] == by_python.share and 0.0 < by_python.share < 1.0
+    assert [case["share"] for case in document["cases"]] == [c.share for c in by_python.cases]
+    assert cli.run([*words]) == 0
+    assert f"{100 * by_python.share:.1f} % of the speeds allowed" in capsys.readouterr().out
+
+
+def test_distances_are_those_of_the_study(capsys: Captured) -> None:
+    words = ("--detection", "50ms", "--intrusion", "850mm", "--results", "rows.csv")
+    document = printed_json(
+        capsys, "separation", "arm.study.yaml", *words, "--direction", "1,0,0", "--z-r", "10mm"
+    )
+    space = pl.safety.Space(pose={"joint_4": 0.0, "joint_5": 0.0, "joint_6": 0.0})
+    arm, brakes = pl.example("six_axis_arm"), pl.example_file("six_axis_arm.brakes.yaml")
+    study = pl.study(arm, brakes, space, pl.safety.Random(3, seed=1), jobs=1)
+    by_python = pl.separation(
+        study, direction=(1, 0, 0), detection=0.05, intrusion=0.85, z_r=0.01, jobs=1
+    )
+    assert document["distance_m"] == by_python.distance and document["case"] == by_python.case
+    least = printed_json(capsys, "minimum-distance", "arm.study.yaml", *words)
+    assert least["distance_m"] == (
+        pl.safety.minimum_distance(study, detection=0.05, intrusion=0.85).distance
+    )
+
+
+def test_tables_of_vendors(capsys: Captured) -> None:
+    words = ["annex-b", "six_axis_arm.urdf", "--payload", "10kg", "--category", "0"]
+    assert cli.run([*words, "--csv", "arm.csv", "--html", "arm.html"]) == 0
+    out = capsys.readouterr().out
+    assert "Category 0" in out and "written: arm.csv" in out and "written: arm.html" in out
+    with Path("arm.csv").open() as file:
+        assert [row["axis"] for row in csv.DictReader(file)] == ["joint_1", "joint_2", "joint_3"]
+    assert "stopping distance" in Path("arm.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (["allowed-speed", "arm.study.yaml"], "there is no limit"),
+        (["allowed-speed", "arm.study.yaml", "--within", "travel"], "is not a limit and its value"),
+        (["allowed-speed", "arm.study.yaml", "--within", "travl=1"], "did you mean 'travel'"),
+        (["separation", "arm.study.yaml", "--direction", "1,0"], "is not three numbers"),
+        (["separation", "arm.study.yaml", "--z-d", "5s"], "with or without a unit (m, mm)"),
+        (["annex-b", "six_axis_arm.urdf", "--category", "7"], "category"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(words: list[str], match: str, capsys: Captured) -> None:
+    assert cli.run(words) == 2
+    error = capsys.readouterr().err
+    assert match in error and error.count("\n") == 1 and "Traceback" not in error
