@@ -148,6 +148,21 @@ def test_the_tangent_of_a_step(name: str, where: str) -> None:
         assert np.allclose(ours, theirs, 0.0, 1e-9 * max(1.0, np.abs(theirs).max()))
 
 
+def test_an_implicit_step_without_solution_is_told() -> None:
+    """The parabola ``v = 1 + h (1 + v^2)`` is nowhere zero for a step of 1 s."""
+
+    def slopes(t: float, q: Array, v: Array) -> AccelerationSlopes:
+        zero = np.zeros((1, 1))
+        return AccelerationSlopes(1.0 + v**2, np.zeros(1), zero, np.diag(2.0 * v), zero)
+
+    tableau = pl.MuntheKaas("radau5", step=1.0).tableau
+    state = np.zeros(1), np.ones(1)
+    with pytest.raises(pl.BadValue, match=r"implicit step of 1 s .* off after 20 iterations; let"):
+        follow_step(tableau, Line(1), slopes, (0.0, 1.0), state)
+    step = follow_step(tableau, Line(1), slopes, (0.0, 0.1), state)
+    assert abs(step.v[0] - np.tan(np.pi / 4 + 0.1)) < 1e-5
+
+
 # -- events -----------------------------------------------------------------------------------
 
 

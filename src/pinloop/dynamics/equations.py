@@ -402,11 +402,12 @@ class EquationsOfMotion:
             return self.rows.terms(t, q, v, data)
 
     def evaluate(
-        self, data: pin.Data, t: float, q: Configuration, v: Velocity
+        self, data: pin.Data, t: float, q: Configuration, v: Velocity, *, locks: bool = True
     ) -> tuple[Array, Array, Array, Array]:
         """`terms` and `force` at once, in a work space that holds the kinematics afterwards."""
         self._kinematics(data, q, v)
-        return *self.rows.terms(t, q, v, data), self._applied.torque(t, q, v, data)
+        terms = self.rows.terms(t, q, v, data, locks=locks)
+        return *terms, self._applied.torque(t, q, v, data)
 
     def force(self, t: float, q: Configuration, v: Velocity) -> Array:
         """Sum of the applied generalised forces, shape (nv,)."""
@@ -484,9 +485,7 @@ class EquationsOfMotion:
             f = self._applied.torque(t, q, v, data) - pin.nonLinearEffects(model, data, q, v)
             M = pin.crba(model, data, q).take(entries)
             return M, f, self._no_rows, self._no_rates, None
-        self._kinematics(data, q, v)
-        J, _, gamma = self.rows.terms(t, q, v, data, locks=locks)
-        tau = self._applied.torque(t, q, v, data)
+        J, _, gamma, tau = self.evaluate(data, t, q, v, locks=locks)
         nle = np.array(pin.nonLinearEffects(model, data, q, v))
         M = pin.crba(model, data, q).take(entries)
         return M, tau - nle, J, gamma, self.max_rank if locks else self._unlocked_rank

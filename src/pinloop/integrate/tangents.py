@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..boundary.marks import Array
-from ..tolerances import SLOPE_STEP, SLOPE_TIME, SOLVED_STEP
+from ..errors import BadValue
+from ..tolerances import RETRACED, SLOPE_STEP, SLOPE_TIME, SOLVED_STEP
 from .munthe_kaas import ConfigurationGroup, slope_along
 from .tableaux import Tableau
 
@@ -233,6 +234,9 @@ def follow_step(
         span: times of its start and end [s].
         state: configuration and velocity at its start.
         guess: of an implicit method psi and velocity of its stages, shape (stages, 2 nv).
+
+    Raises:
+        BadValue: the stages of an implicit method are not found.
     """
     (t0, t1), (q, v) = span, state
     h, n = t1 - t0, len(v)
@@ -329,7 +333,7 @@ def _implicit_stages(
     guess: Array | None,
 ) -> list[_Stage]:
     """The stages of an implicit step, by Newton's method with their own derivatives."""
-    count, size = tableau.stages, len(base)
+    count, size, left = tableau.stages, len(base), np.inf
     y = np.tile(base, (count, 1)) if guess is None else guess.copy()
     for _ in range(_ITERATIONS):
         stages = [stage(j, y[j]) for j in range(count)]
@@ -337,8 +341,15 @@ def _implicit_stages(
         matrix = np.eye(count * size) - h * _coupled(tableau.a, stages)
         change = np.linalg.solve(matrix, missed.ravel()).reshape(count, size)
         y = y - change
-        if np.abs(change).max() <= SOLVED_STEP * max(1.0, np.abs(y).max()):
+        left = float(np.abs(change).max() / max(1.0, np.abs(y).max()))
+        if left <= SOLVED_STEP:
             break
+    if not left <= RETRACED:
+        raise BadValue(
+            f"an implicit step of {h:.6g} s cannot be followed again: its stages are {left:.2g} "
+            f"off after {_ITERATIONS} iterations; let the run take shorter steps, by a smaller "
+            "step or tolerance"
+        )
     return [stage(j, y[j]) for j in range(count)]
 
 
