@@ -94,7 +94,7 @@ void Derivatives::tie(int row) {
 bool Derivatives::at(const double *q, const double *v, const double *tau, double *room) {
     const std::size_t all = m_ + locked();
     Derived to{room, room + n_, nullptr, nullptr, nullptr, nullptr};
-    to.unique = to.reactions + all, to.slopes = to.unique + all;
+    to.shared = to.reactions + all, to.slopes = to.shared + all;
     to.rates = to.slopes + 3 * n_ * width_, to.J = to.rates + n_ * m_;
     for (int h : dynamics_.given_) to.a[h] = 0.0;
     dynamics_.reach(q, v);

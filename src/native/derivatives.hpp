@@ -20,7 +20,7 @@ namespace pinloop {
 struct Derived {
     double *a;          // (nv)
     double *reactions;  // (rows + locked), of which the smallest
-    double *unique;     // (rows + locked) zero where the reaction is unique
+    double *shared;     // (rows + locked) what others may take of a reaction
     double *slopes;     // (3, nv, nv + k + locked): of both by positions, velocities and torques
     double *rates;      // (nv, rows): of J v by positions
     double *J;          // (rows, nv)

@@ -174,23 +174,23 @@ bool Derivatives::spread(const double *a) {
 void Derivatives::write_reactions(const double *tau, const Derived &to) const {
     const double *lam = dynamics_.lam_.data();
     for (std::size_t i = 0; i < m_; ++i) {
-        to.reactions[i] = i < held_ ? lam[i] : 0.0, to.unique[i] = 0.0;
+        to.reactions[i] = i < held_ ? lam[i] : 0.0, to.shared[i] = i < held_ ? 0.0 : 1.0;
         if (m_ == held_) continue;
-        double whole = 0.0, inside = i < held_ ? spread_[i * m_ + i] : 0.0;
-        for (std::size_t r = 0; r < held_; ++r) {
-            whole += spread_[r * m_ + i] * lam[r];
-            if (i >= held_) inside += spread_[r * m_ + i] * dependence_[(i - held_) * held_ + r];
+        to.reactions[i] = 0.0;
+        for (std::size_t r = 0; r < held_; ++r) to.reactions[i] += spread_[r * m_ + i] * lam[r];
+        for (std::size_t o = 0; i < held_ && o < m_ - held_; ++o) {
+            const double part = units_[held_ + o] / units_[i] * dependence_[o * held_ + i];
+            to.shared[i] = std::max(to.shared[i], std::abs(part));
         }
-        to.reactions[i] = whole, to.unique[i] = 1.0 - inside;
     }
     for (int k = 0; k < locked(); ++k) {
         const int h = dynamics_.given_[k];
-        to.reactions[m_ + k] = dynamics_.missing(h, to.a) - tau[h], to.unique[m_ + k] = 0.0;
+        to.reactions[m_ + k] = dynamics_.missing(h, to.a) - tau[h], to.shared[m_ + k] = 0.0;
         // What rows may share as they like may also press on what is locked.
         for (std::size_t o = 0; o < m_ - held_; ++o) {
             const double more = rest(o, h);
             to.reactions[m_ + k] -= more * to.reactions[held_ + o];
-            to.unique[m_ + k] = std::max(to.unique[m_ + k], units_[held_ + o] * std::abs(more));
+            to.shared[m_ + k] = std::max(to.shared[m_ + k], units_[held_ + o] * std::abs(more));
         }
     }
 }

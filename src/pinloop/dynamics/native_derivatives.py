@@ -7,6 +7,7 @@ each other is a matter of degree, it says nothing.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..boundary.marks import Array
 from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
 from ..model.workspace import remembered
-from ..tolerances import RANK
+from ..tolerances import RANK, ROUNDED_ROWS
 from .equations import EquationsOfMotion
 from .kernel_tables import HAS_KERNEL, tables_of_rows
 from .pinocchio_solver import choose_rows, standing
@@ -131,6 +132,8 @@ def _evaluate(
     width, ends = n + held.rank + locks, np.array([n, m + locks, m + locks, 0, n * m])
     ends[3] = 3 * n * width
     a, reactions, shared, slopes, rates, J = np.split(room, ends.cumsum())
+    if ((shared[:m] > ROUNDED_ROWS) & (shared[:m] <= math.sqrt(RANK))).any():
+        return None  # unique but for rounding or for being off the manifold
     by = slopes.reshape(3 * n, width).T
     reactions_by, rate_q, J = by[n:], rates.reshape(n, m).T, J.reshape(m, n)
     if locks or held.rank < m:
@@ -140,7 +143,7 @@ def _evaluate(
         )
         whole = np.full((m + locks, 3 * n), np.nan)
         whole[: held.rank], whole[m:] = reactions_by[: held.rank], reactions_by[held.rank :]
-        whole[shared > RANK] = np.nan
+        whole[shared > np.append(np.full(m, math.sqrt(RANK)), np.full(locks, RANK))] = np.nan
         reactions, reactions_by = reactions[place], whole[place]
         still = np.zeros((locks, n))
         rate_q = np.vstack([rate_q[place[:m]], still])
