@@ -127,3 +127,15 @@ def test_targets_that_rows_contradict_are_not_taken() -> None:
     assert decision.a == pytest.approx([1.0, -0.5, 1.0])
     assert decision.side.tolist() == [0, -1]
     assert decision.torque[1] == weak
+
+
+@pytest.mark.parametrize(("load", "a"), [(3.0, 1.0), (-5.0, -2.0), (0.5, 0.0)])
+def test_a_body_without_mass_moves_with_the_inertia_of_its_contact(load: float, a: float) -> None:
+    """``2 a = load -+ 1``, whichever way; at rest the contact takes the load."""
+    decision = solve_stick_slip(
+        np.zeros((1, 1)), np.array([load]), np.zeros((0, 1)), np.zeros(0),
+        contacts(-1.0, 1.0, up=2.0, down=2.0),
+    )  # fmt: skip
+    assert decision.a == pytest.approx([a])
+    assert decision.torque == pytest.approx([-load])
+    assert decision.side.tolist() == [np.sign(a)]
