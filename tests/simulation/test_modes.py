@@ -182,7 +182,7 @@ EVENTS: dict[str, tuple[Callable[[], Any], str]] = {
     "axes of one name": (lambda: pl.lock("crank", at=0.1, axes="wx"), "no .* 'wx'; it has wz"),
     "no event": (lambda: "lock crank", "'lock crank' is no event"),
     "number as joint": (lambda: pl.lock(3, at=0.1), "3"),  # type: ignore[arg-type]
-    "time as text": (lambda: pl.lock("crank", at="0.1"), "0.1"),
+    "time of another kind": (lambda: pl.lock("crank", at="0.1 kg"), "at is .0.1 kg.: no number"),
     "guard": (lambda: pl.when(1.0, pl.lock("crank")), "must be a function"),  # type: ignore[arg-type]
     "direction": (lambda: pl.when(len, pl.lock("crank"), 2), "-1, 0 or 1"),  # type: ignore[arg-type]
     "direction as text": (lambda: pl.when(len, pl.lock("crank"), "up"), "-1, 0 or 1"),  # type: ignore[arg-type]
