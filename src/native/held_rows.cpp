@@ -106,7 +106,6 @@ void HeldRows::update_row(const Held &held, const Tree &tree, double *line, doub
         const Vec x = row.along.w.x * b_.place.R.x, z = a_.place.R.z;
         couple = cross(x, z);
         couple_rate = cross(cross(b_.V.w, x), z) + cross(x, cross(a_.V.w, z));
-        break;
     }
     }
     const bool is_point = row.tie == Tie::point;

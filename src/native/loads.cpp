@@ -8,12 +8,20 @@ namespace {
 
 Vec velocity_of(const Spatial &twist, const Vec &point) { return twist.v + cross(twist.w, point); }
 
-// Add what a force at a point of a link does to the velocities that move it.
-void push(const Tables &tables, const Tree &tree, int link, const Vec &point, const Vec &force,
-          double *torque) {
+// Add what a wrench on a link, at the world's origin, does to the velocities that move it.
+void push(const Tables &tables, const Tree &tree, int link, const Spatial &wrench, double *torque) {
     for (int k = tables.last_velocity(link); k >= 0; k = tables.before[k]) {
-        torque[k] += dot(force, velocity_of(tree.columns[k], point));
+        torque[k] += dot(wrench, tree.columns[k]);
     }
+}
+
+Spatial wrench_of(const Vec &force, const Vec &point) { return {force, cross(point, force)}; }
+
+double coordinate(const Axis &axis, const Placement &a, const Placement &b) {
+    if (!axis.turns) return dot(a.R * axis.along.v, b.p - a.p);
+    const double angle = std::atan2(dot(b.R.x, a.R.y) - dot(b.R.y, a.R.x),
+                                    dot(b.R.x, a.R.x) + dot(b.R.y, a.R.y));
+    return axis.near + std::remainder(angle - axis.near, 2.0 * std::acos(-1.0));
 }
 
 }  // namespace
@@ -33,8 +41,24 @@ void Loads::add(const Tables &tables, const Tree &tree, const double *q, const d
         const double rate = dot(along, velocity_of(tree.velocity(line.link_b), b) -
                                            velocity_of(tree.velocity(line.link_a), a));
         const double pull = line.stiffness * (distance - line.length) + line.damping * rate;
-        push(tables, tree, line.link_a, a, pull * along, torque);
-        push(tables, tree, line.link_b, b, -pull * along, torque);
+        push(tables, tree, line.link_a, wrench_of(pull * along, a), torque);
+        push(tables, tree, line.link_b, wrench_of(-pull * along, b), torque);
+    }
+    for (const Push &given : pushes) {
+        const Placement place = tree.placement(given.link);
+        const Vec force = given.is_local ? place.R * given.force : given.force;
+        push(tables, tree, given.link, wrench_of(force, place.p + place.R * given.point), torque);
+    }
+    for (const Axis &axis : axes) {
+        const auto &[link_a, link_b, at_a, at_b] = axis.loop;
+        const Placement a = tree.placement(link_a) * at_a, b = tree.placement(link_b) * at_b;
+        Spatial along = wrench_of(b.R * axis.along.v, b.p);
+        along.w += b.R * axis.along.w;
+        const double rate = dot(along, tree.velocity(link_b) - tree.velocity(link_a));
+        double drive = axis.constant - axis.damping * rate;
+        if (axis.stiffness != 0.0) drive -= axis.stiffness * coordinate(axis, a, b);
+        push(tables, tree, link_b, drive * along, torque);
+        push(tables, tree, link_a, -drive * along, torque);
     }
 }
 

@@ -1,5 +1,5 @@
 // Forces beside gravity that are the same functions of the state all along: springs, dampers,
-// constant torques.
+// constant torques and forces.
 #pragma once
 
 #include <vector>
@@ -15,11 +15,28 @@ struct Line {
     double stiffness, length, damping;
 };
 
+// A force at a point of a link, in the axes of the world or of the link.
+struct Push {
+    int link;
+    Vec point, force;
+    bool is_local;
+};
+
+// Drive, spring and damper at an axis of a joint that closes a loop.
+struct Axis {
+    Loop loop;
+    Spatial along;  // rate of the axis, of the twist of B relative to A in the axes of B
+    bool turns;     // whether a spring measures the angle about z nearest to `near`; else a shift
+    double near, constant, stiffness, damping;
+};
+
 struct Loads {
     // Per velocity: constant - stiffness q - damping v, with a stiffness for joints with one
     // coordinate only.
     std::vector<double> constant, stiffness, damping;
     std::vector<Line> lines;
+    std::vector<Push> pushes;
+    std::vector<Axis> axes;
 
     // Add generalised forces at a state that a tree has been brought to.
     void add(const Tables &tables, const Tree &tree, const double *q, const double *v,

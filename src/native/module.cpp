@@ -18,10 +18,6 @@ namespace {
 
 using Terms = std::vector<std::tuple<int, int, int, std::vector<double>>>;
 
-Vec vec(const double *x) { return {x[0], x[1], x[2]}; }
-Spatial spatial(const double *x) { return {vec(x), vec(x + 3)}; }
-Placement placement(const double *x) { return {{vec(x), vec(x + 3), vec(x + 6)}, vec(x + 9)}; }
-
 // A whole number in an array, not below one and below another.
 int number(double x, int least, std::size_t end) {
     require(x >= least && x < static_cast<double>(end), "a link, loop or coordinate that is none");
@@ -57,7 +53,7 @@ void create_tables(Tables *place, const std::tuple<int, int> &sizes, const Numbe
     }
     for (std::size_t k = 0; k < rows.shape(0); ++k) {
         const double *x = rows.data() + 8 * k;
-        const auto tie = static_cast<Tie>(number(x[1], 0, ties));
+        const auto tie = static_cast<Tie>(number(x[1], 0, static_cast<int>(Tie::angle) + 1));
         tables.rows.push_back({number(x[0], -1, tables.loops.size()), tie, spatial(x + 2), {}});
     }
     for (const auto &[row, in_q, in_v, polynomial] : terms) {

@@ -46,19 +46,29 @@ void create(Steps *steps, std::shared_ptr<const Tables> tables,
 }
 
 // Per velocity a constant torque, a stiffness and a damping; and lines between points of joints:
-// joint and point, the same again, stiffness, length and damping.
-void load(Steps &steps, const Matrix &terms, const Matrix &lines) {
+// joint and point, the same again, stiffness, length and damping; forces and axes: see `loads.hpp`.
+void load(Steps &steps, const Matrix &terms, const Matrix &lines, const Matrix &pushes,
+          const Matrix &axes) {
     const Tables &tables = steps.tables();
     const std::size_t nv = tables.nv;
-    require(terms.size() == 3 * nv && terms.shape(0) == 3 && lines.shape(1) == 11,
-            "forces on another robot");
+    require(terms.size() == 3 * nv && terms.shape(0) == 3 && lines.shape(1) == 11 &&
+                pushes.shape(1) == 8 && axes.shape(1) == 37, "forces on another robot");
     const double *x = terms.data();
-    Loads loads{{x, x + nv}, {x + nv, x + 2 * nv}, {x + 2 * nv, x + 3 * nv}, {}};
+    Loads loads{{x, x + nv}, {x + nv, x + 2 * nv}, {x + 2 * nv, x + 3 * nv}, {}, {}, {}};
+    const auto link = [&](double joint) { return tables.carried.at(static_cast<int>(joint)); };
     for (std::size_t k = 0; k < lines.shape(0); ++k) {
         const double *line = lines.data() + 11 * k;
-        const auto link = [&](double joint) { return tables.carried.at(static_cast<int>(joint)); };
         loads.lines.push_back({link(line[0]), link(line[4]), {line[1], line[2], line[3]},
                                {line[5], line[6], line[7]}, line[8], line[9], line[10]});
+    }
+    for (std::size_t k = 0; k < pushes.shape(0); ++k) {
+        const double *p = pushes.data() + 8 * k;
+        loads.pushes.push_back({link(p[0]), vec(p + 1), vec(p + 4), p[7] != 0.0});
+    }
+    for (std::size_t k = 0; k < axes.shape(0); ++k) {
+        const double *a = axes.data() + 37 * k, *b = a + 13, *rest = b + 19;
+        loads.axes.push_back({{link(a[0]), link(b[0]), placement(a + 1), placement(b + 1)},
+                              spatial(b + 13), rest[0] != 0.0, rest[1], rest[2], rest[3], rest[4]});
     }
     steps.dynamics().load(std::move(loads));
 }
@@ -146,7 +156,7 @@ void bind_steps(nb::module_ &module) {
     nb::class_<Steps>(module, "Steps")
         .def("__init__", &create, "tables"_a, "tableau"_a, "settings"_a, "unit"_a, "locked"_a)
         .def_prop_ro("dynamics", &Steps::dynamics, nb::rv_policy::reference_internal)
-        .def("load", &load, "terms"_a, "lines"_a)
+        .def("load", &load, "terms"_a, "lines"_a, "pushes"_a, "axes"_a)
         .def("project", &project, "tables"_a, "pairs"_a, "settings"_a, "unit_and_rotors"_a,
              "locked"_a)
         .def("block", &block)

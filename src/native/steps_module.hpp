@@ -6,6 +6,8 @@
 
 #include <stdexcept>
 
+#include "spatial.hpp"
+
 namespace pinloop {
 
 template <class T, int dimensions>
@@ -18,6 +20,10 @@ using Room = Given<double, 2>;
 inline void require(bool fits, const char *what) {
     if (!fits) throw std::invalid_argument(what);
 }
+
+inline Vec vec(const double *x) { return {x[0], x[1], x[2]}; }
+inline Spatial spatial(const double *x) { return {vec(x), vec(x + 3)}; }
+inline Placement placement(const double *x) { return {{vec(x), vec(x + 3), vec(x + 6)}, vec(x + 9)}; }
 
 void bind_steps(nanobind::module_ &module);
 void bind_derivatives(nanobind::module_ &module);

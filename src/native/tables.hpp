@@ -54,7 +54,6 @@ enum class Tie : int {
     rod,     // the distance of the origins: a weight, and that times the length
     angle,   // between z of A and x of B, its cosine: a weight of turning
 };
-constexpr int ties = 5;
 
 // A constraint row: `J a + gamma = 0`, of a loop or a coupling.
 struct Row {

@@ -120,11 +120,14 @@ class Steps:
     def dynamics(self) -> Dynamics:
         """The accelerations, whose rows and rotors are to be chosen."""
 
-    def load(self, terms: Array, lines: Array) -> None:
+    def load(self, terms: Array, lines: Array, pushes: Array, axes: Array) -> None:
         """Let forces act: ``constant - stiffness q - damping v`` per velocity, shape (3, nv).
 
         And straight springs and dampers, shape (k, 11): joint and point, the same of the other end,
-        stiffness, length, damping.
+        stiffness, length, damping; forces, shape (k, 8): joint and point, force, whether in axes of
+        the joint; axes of loops, shape (k, 37): joint and place of frame A, the same of B, twist
+        that is the rate, whether it turns, angle near which a spring measures, constant, stiffness,
+        damping.
         """
 
     def project(

@@ -188,11 +188,16 @@ def forces_on(machine: pl.Mechanism, kind: str) -> list[Force]:
         "spring": [forces.Spring(*ends, 60.0, 0.2)],
         "to the ground": [forces.Spring("world", ends[1], 60.0, 0.2)],
         "damper": [forces.Damper(*ends, 20.0), forces.Damper(ends[1], "world", 8.0)],
+        "point": [
+            forces.PointForce(ends[0], (20.0, 5.0, -9.0)),
+            forces.PointForce(ends[1], (3.0, -40.0, 5.0), local=True),
+        ],
     }
     return [*made[kind], pl.Torque(second, 1.0)]
 
 
-FORCES = ["torque", "drive", "joint spring", "damping", "spring", "to the ground", "damper"]
+FORCES = ["torque", "drive", "joint spring", "damping", "spring", "to the ground", "damper",
+          "point"]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", FORCES)
@@ -219,6 +224,33 @@ def test_losses_of_the_file_are_in_the_kernel(taken: Taken) -> None:
     assert len(native.slips) == len(python.slips) and taken.counts and native.slips
 
 
+AT_LOOPS = [
+    (name, kind)
+    for name in ("palletizer", "slider-crank", "scotch-yoke", "five-bar")
+    for kind in ("torque", "spring", "drive", "damping", "friction")
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), [*AT_LOOPS, ("rssr", "friction")])
+def test_forces_at_joints_that_close_loops(name: str, kind: str, taken: Taken) -> None:
+    """On hinges and slides; a spring beyond half a turn measures from where it rests."""
+    machine, forces = regularized(name), pl.dynamics.forces
+    joint = machine.loops[-1].name
+    force: Force = {
+        "torque": pl.Torque(joint, 3.0),
+        "spring": forces.JointSpring(joint, 20.0, 4.0 if name == "five-bar" else 0.3),
+        "drive": pl.PD(joint, 20.0, 1.0, 0.2),
+        "damping": forces.JointDamping({joint: 2.0}),
+        "friction": forces.JointFriction(coefficients={joint: 0.5}),
+    }[kind]
+    q, v = moving(machine, 2)
+    native, python = both(machine, q, v, until=0.1, forces=[force])
+    same(native, python, 1e-9)
+    assert taken.counts
+    without = pl.simulate(machine, q, v, until=0.1, losses=False)
+    assert np.abs(native.q[-1] - without.q[-1]).max() > 1e-6
+
+
 @pytest.mark.parametrize("kind", ["function", "target", "loop joint", "point"])
 def test_other_forces_are_for_python(kind: str, taken: Taken) -> None:
     machine = regularized("palletizer")
@@ -226,8 +258,8 @@ def test_other_forces_are_for_python(kind: str, taken: Taken) -> None:
     force: Force = {
         "function": pl.Torque(first, lambda t: 3.0 * t),
         "target": pl.PD(first, 10.0, 1.0, lambda t: 0.1 * t),
-        "loop joint": pl.Torque(machine.loops[0].name, 3.0),
-        "point": forces.PointForce(machine.bodies[-1], (1.0, 0.0, 0.0)),
+        "loop joint": pl.Torque(machine.loops[0].name, lambda t: 3.0),
+        "point": forces.PointForce(machine.bodies[-1], lambda t: (1.0, 0.0, 0.0)),
     }[kind]
     pl.simulate(machine, *moving(machine, 1), until=0.05, forces=[force], losses=False)
     assert not taken.counts

@@ -72,6 +72,21 @@ class JointMotion:
         self._turns = self._loop is not None and not self.is_translation.any()
 
     @property
+    def loop_axes(self) -> tuple[tuple[int, int], Array] | None:
+        """Frames A and B, and what each axis takes of the twist of B, in B, shape (k, 6).
+
+        None of joints of the tree, and where axes turn.
+        """
+        if self._loop is None or self._constant is None:
+            return None
+        return self._frames, self._constant
+
+    @property
+    def measures(self) -> bool:
+        """Whether it has one axis, with a coordinate that is an angle or a shift."""
+        return self.coordinates == 1 and not (self._loop and self._pair.advance)
+
+    @property
     def coordinates(self) -> int:
         """Number of coordinates in q, or those that the axes of a loop joint would have."""
         return len(self.is_translation) if self._loop else int(self._q.stop - self._q.start)

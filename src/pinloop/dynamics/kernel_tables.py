@@ -107,7 +107,7 @@ def tables_of(
     links, carried = tree
     loops, rows = list[list[float]](), list[list[float]]()
     for number, (a, place_a, b, place_b, along) in enumerate(ties):
-        loops.append([carried[a], *_numbers(place_a), carried[b], *_numbers(place_b)])
+        loops.append([carried[a], *frame_numbers(place_a), carried[b], *frame_numbers(place_b)])
         rows += [[number, _TIES.index(kind), *row] for kind, row in along]
     terms = list[tuple[int, int, int, Sequence[float]]]()
     for coupling in couplings:
@@ -137,7 +137,7 @@ def _links(model: pin.Model) -> Links | None:
         before, q = carried[parent], joint.idx_q
         for motion, count, place, axis in chain:
             # The last link of the chain is the body, the others are massless.
-            links.append([before, motion, q, *_numbers(place), *axis, *[0.0] * 10])
+            links.append([before, motion, q, *frame_numbers(place), *axis, *[0.0] * 10])
             before, q = len(links) - 1, q + count
         moments = body.inertia[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]].tolist()
         links[-1][-10:] = [body.mass, *body.lever, *moments]
@@ -145,7 +145,7 @@ def _links(model: pin.Model) -> Links | None:
     return np.array(links).reshape(-1, 31), carried
 
 
-def _numbers(place: pin.SE3) -> list[float]:
+def frame_numbers(place: pin.SE3) -> list[float]:
     """Axes of a frame, and its origin."""
     return [*place.rotation.T.ravel().tolist(), *place.translation.tolist()]
 

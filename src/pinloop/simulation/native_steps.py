@@ -13,10 +13,11 @@ import numpy as np
 
 from .. import tolerances
 from ..boundary.marks import Array
+from ..constraints.relative_motion import JointMotion, Place
 from ..dynamics import EquationsOfMotion
-from ..dynamics.forces import PD, Damper, Force, JointSpring, Spring, Torque
+from ..dynamics.forces import PD, Damper, Force, JointSpring, PointForce, Spring, Torque
 from ..dynamics.independence import INFINITE
-from ..dynamics.kernel_tables import HAS_KERNEL, tables_of_rows
+from ..dynamics.kernel_tables import HAS_KERNEL, frame_numbers, tables_of_rows
 from ..dynamics.losses import AxisTorques, JointDamping, file_losses
 from ..dynamics.pinocchio_solver import HeldRows, RightHandSide, standing
 from ..integrate import MANY, MuntheKaas, Segment, State, StepControl
@@ -177,9 +178,10 @@ def _create_steps(
     return steps
 
 
-def native_loads(robot: Mechanism, forces: Sequence[Force]) -> tuple[Array, Array] | None:
+def native_loads(robot: Mechanism, forces: Sequence[Force]) -> tuple[Array, ...] | None:
     """Forces as the kernel has them, see `Steps.load`; None if it does not have one of them."""
-    terms, lines = np.zeros((3, robot.nv)), list[Array]()
+    terms, lines, pushes = np.zeros((3, robot.nv)), list[Array](), list[list[float]]()
+    axes = list[list[float] | None]()
     constant, _, damping = terms
     for force in forces:
         if isinstance(force, (Spring, Damper)):
@@ -189,31 +191,78 @@ def native_loads(robot: Mechanism, forces: Sequence[Force]) -> tuple[Array, Arra
                 if axis.column is not None:
                     constant[axis.column] += torque
                 elif torque:
-                    return None
+                    axes.append(_axis(robot, axis.motion, axis.place, torque))
         elif isinstance(force, JointDamping) and force.coefficients is None:
             for motion, coefficients in file_losses(robot, "damping"):
-                if motion is not None:
-                    return None
-                damping += coefficients
+                if motion is None:
+                    damping += coefficients
+                    continue
+                for place, c in enumerate(coefficients):
+                    axes.append(_axis(robot, motion, place, 0.0, 0.0, c))
+        elif isinstance(force, PointForce) and not callable(force.force):
+            pushes.append(_push(robot, force))
         else:
             for joint, numbers in _at_joints(force).items():
                 at = robot.coordinates(joint) if joint in robot.joints else None
-                if at is None or not at.nv == at.nq == 1 or any(map(callable, numbers)):
+                if not joint or any(map(callable, numbers)) or (at and not at.nv == at.nq == 1):
                     return None
+                if at is None:
+                    near = force.rest if isinstance(force, JointSpring) else 0.0
+                    motion = JointMotion(robot, joint)
+                    one = motion.coordinates == 1
+                    axes.append(_axis(robot, motion, 0, *numbers, near) if one else None)
+                    continue
                 terms[:, at.v] += np.array(numbers, dtype=float)[:, None]
-    return terms, np.array(lines).reshape(-1, 11)
+    known = [axis for axis in axes if axis is not None]
+    if len(known) < len(axes):
+        return None
+    shapes = (lines, 11), (pushes, 8), (known, 37)
+    return terms, *(np.array(rows, dtype=float).reshape(-1, size) for rows, size in shapes)
+
+
+def _push(robot: Mechanism, given: PointForce) -> list[float]:
+    """Joint and point, force in the axes of the world or of the joint, which of both."""
+    place, force = given.frame, np.ravel(np.asarray(given.force, dtype=float))
+    if given.local:
+        name = place if isinstance(place, str) else place[0]
+        force = robot.model.frames[robot.frame_id(name)].placement.rotation @ force
+    return [*_end(robot, place), *force, given.local]
+
+
+def _axis(
+    robot: Mechanism,
+    motion: JointMotion,
+    place: int,
+    constant: float,
+    stiffness: float = 0.0,
+    damping: float = 0.0,
+    near: float = 0.0,
+) -> list[float] | None:
+    """An axis of a joint that closes a loop; None if the kernel does not have it."""
+    if motion.loop_axes is None or (stiffness and not motion.measures):
+        return None
+    frames, rates = motion.loop_axes
+    ends = [robot.model.frames[frame] for frame in frames]
+    numbers = [x for end in ends for x in (end.parentJoint, *frame_numbers(end.placement))]
+    turns = not motion.is_translation[place]
+    return [*numbers, *rates[place], turns, near, constant, stiffness, damping]
 
 
 def _line(robot: Mechanism, force: Spring | Damper) -> Array:
     """Joints and points of both ends, stiffness, length, damping."""
     ends: list[float] = []
     for place in (force.frame_a, force.frame_b):
-        name, point = (place, np.zeros(3)) if isinstance(place, str) else place
-        frame = robot.model.frames[robot.frame_id(name)]
-        ends += [frame.parentJoint, *(frame.placement * np.asarray(point, dtype=float))]
+        ends += _end(robot, place)
     if isinstance(force, Damper):
         return np.array([*ends, 0.0, 0.0, force.damping])
     return np.array([*ends, force.stiffness, force.length, 0.0])
+
+
+def _end(robot: Mechanism, place: Place) -> list[float]:
+    """Joint that carries a point, and its place there."""
+    name, point = (place, np.zeros(3)) if isinstance(place, str) else place
+    frame = robot.model.frames[robot.frame_id(name)]
+    return [frame.parentJoint, *(frame.placement * np.asarray(point, dtype=float))]
 
 
 def _at_joints(force: Force) -> dict[str, tuple[Any, float, float]]:
