@@ -204,7 +204,8 @@ def stop(
     check_targets([*robot.inputs, brakes, trajectory], html=html, json=as_json, csv=csv)
     how = stop_category(category, on_path=on_path, law=law, time_limit=time_limit)
     machine = robot.load(gravity=None if gravity is None else gravity_vector(gravity))
-    chosen, facts = brakes_for(machine, robot.file, brakes)
+    load = None if payload is None else weight(payload)
+    chosen, facts = brakes_for(machine, robot.file, brakes, load or 0.0)
     if band is not None:
         chosen = chosen.at_band(band.place)
     chosen = with_faults(chosen, fault or ())
@@ -214,7 +215,7 @@ def stop(
         **state,
         brakes=chosen,
         category=how,
-        payload=None if payload is None else weight(payload),
+        payload=load,
         until=time(until, "--until"),
         limits="end stop" if end_stops else "warn",
     )
@@ -268,8 +269,10 @@ def law_from(word: str) -> StopLaw:
     return replace(law, **given)
 
 
-def brakes_for(machine: Mechanism, robot: Path, file: Path | None) -> tuple[Brakes, list[Fact]]:
-    """The brakes, and a line on where they come from."""
+def brakes_for(
+    machine: Mechanism, robot: Path, file: Path | None, payload: float = 0.0
+) -> tuple[Brakes, list[Fact]]:
+    """The brakes, and a line on where they come from; guessed ones hold a payload [kg]."""
     init = f"pinloop brakes init {robot}"
     if file is not None:
         if not file.exists():
@@ -278,7 +281,7 @@ def brakes_for(machine: Mechanism, robot: Path, file: Path | None) -> tuple[Brak
                 source=str(file),
             )
         return _fitting(Brakes.from_yaml(file), machine), []
-    chosen, beside = default_brakes(machine, robot)
+    chosen, beside = default_brakes(machine, robot, payload)
     if beside:
         return _fitting(chosen, machine), [("", "found beside the robot")]
     return chosen, [

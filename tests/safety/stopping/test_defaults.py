@@ -153,6 +153,22 @@ def test_standing_still_can_be_asked_for() -> None:
 # -- brakes ---------------------------------------------------------------------------------
 
 
+def test_guessed_brakes_hold_the_payload(tmp_path: Path) -> None:
+    """A beam of 2 kg at 0.5 m without limits, and a payload at its end, 1 m from the axis."""
+    path = tmp_path / "beam.urdf"
+    path.write_text("""<robot name="beam"><link name="base"/><link name="arm"><inertial>
+      <origin xyz="0.5 0 0"/><mass value="2"/>
+      <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <link name="tool0"/><joint name="axis" type="continuous"><parent link="base"/>
+      <child link="arm"/><axis xyz="0 1 0"/><limit effort="1" velocity="1"/></joint>
+      <joint name="end" type="fixed"><parent link="arm"/><child link="tool0"/>
+      <origin xyz="1 0 0"/></joint></robot>""")
+    robot = pl.load(path)
+    bare, loaded = (default_brakes(robot, path, mass)[0].joints["axis"] for mass in (0.0, 3.0))
+    # Twice the load of gravity: 2 kg at 0.5 m, then 3 kg at 1 m more.
+    assert loaded.static / bare.static == pytest.approx((2 * 0.5 + 3.0) / (2 * 0.5), rel=1e-3)
+
+
 def test_the_file_beside_the_robot(tmp_path: Path) -> None:
     shutil.copy(URDF / "delta.urdf", tmp_path / "delta.urdf")
     robot = pl.load(tmp_path / "delta.urdf")

@@ -23,6 +23,7 @@ from ...tables.number_format import joint_value, units_of
 from ...tolerances import MOTION_SHARE, RANK, SAME
 from ..brakes.brakes import Brakes
 from ..brakes.template import driven_joints, position_range
+from .prepared_robot import tool_of
 
 _MARGIN = 0.1
 """Part of its range that a joint is kept away from its limits by."""
@@ -226,9 +227,13 @@ def brakes_beside(path: str | Path) -> Path | None:
     return None
 
 
-def default_brakes(robot: Mechanism, path: str | Path) -> tuple[Brakes, bool]:
-    """Brakes from the file beside a robot file, or guessed ones; and whether there is a file."""
+def default_brakes(robot: Mechanism, path: str | Path, payload: float = 0.0) -> tuple[Brakes, bool]:
+    """Brakes from the file beside a robot file, or guessed ones; and whether there is a file.
+
+    ``payload``: mass at the tool that guessed brakes are to hold [kg].
+    """
     beside = brakes_beside(path)
     if beside is not None:
         return Brakes.from_yaml(beside), True
-    return Brakes.template(robot), False
+    loaded = robot.with_payload(tool_of(robot), payload) if payload else robot
+    return Brakes.template(loaded), False
