@@ -13,8 +13,10 @@ from ..errors import BadValue
 from ..io.loading import RobotFile
 from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
+from ..safety.brakes.laws import LAWS
 from ..safety.standards.comparison import compare as compare_stops
-from ..safety.standards.fit import FITTABLE, fitted
+from ..safety.standards.fit import FITTABLE, Fit, fitted
+from ..safety.standards.fit_law import LawFits, fit_law
 from ..safety.standards.published import StoppingTable
 from ..safety.studies.cases import WorstCase
 from ..safety.studies.results import Results, results_of
@@ -250,6 +252,15 @@ def compare(
 def fit(
     robot: RobotFile,
     table: Table,
+    law: Annotated[
+        str | None,
+        text_option(
+            f"Law of controlled stops to fit, with all its numbers: {', '.join(LAWS)}, or all, to "
+            "see which predicts rows best that are held out.",
+            "NAME",
+            autocompletion=lambda incomplete: ["all", *LAWS],
+        ),
+    ] = None,
     parameter: Annotated[
         list[str] | None,
         text_option(
@@ -276,7 +287,13 @@ def fit(
     check_targets(inputs, json=as_json)
     check_targets(inputs, force=force, output=output)
     machine, rows, start, facts = _read(robot, table, brakes)
-    result = fitted(machine, rows, start, parameter or ("dynamic_torque",))
+    result: Fit | LawFits
+    if law is None:
+        result = fitted(machine, rows, start, parameter or ("dynamic_torque",))
+    elif parameter:
+        raise BadValue("'--law' fits all numbers of the law: leave out --parameter")
+    else:
+        result = fit_law(machine, rows, start, list(LAWS) if law == "all" else [law])
     written = []
     if output is not None:
         result.brakes.to_yaml(output)

@@ -17,6 +17,7 @@ from .standards.annexb import AnnexB, annex_b
 from .standards.comparison import Comparison, compare
 from .standards.distances import MinimumDistance, minimum_distance
 from .standards.fit import Fit, fit_brakes
+from .standards.fit_law import LawFits, fit_law
 from .standards.published import Measured, StoppingTable
 from .standards.separation import Separation, separation
 from .stopping.differentiation import what_it_depends_on
@@ -57,6 +58,7 @@ __all__ = [
     "JointBrake",
     "JointStop",
     "JointTrajectory",
+    "LawFits",
     "Measured",
     "MinimumDistance",
     "Obstacle",
@@ -82,6 +84,7 @@ __all__ = [
     "clearance",
     "compare",
     "fit_brakes",
+    "fit_law",
     "joint_limits",
     "minimum_distance",
     "self_collisions",

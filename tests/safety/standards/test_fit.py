@@ -180,13 +180,45 @@ def test_what_acts_alike_cannot_be_told_apart() -> None:
     assert values(made)["dynamic_torque"] == pytest.approx(9.0, rel=1e-3)
 
 
-def test_what_has_no_effect_is_told_by_itself() -> None:
+@pytest.mark.parametrize(
+    ("category", "name", "why"),
+    [
+        (1, "dynamic_torque", "the drive brings it to rest before brakes come and power goes"),
+        ("SS2", "viscous", "the drive brings it to rest before brakes come and power goes"),
+        (1, "drive_torque", "the drive follows its ramp, and has the torque for it"),
+        ("STO", "deceleration", "in category 0 the power is cut at once"),
+    ],
+)
+def test_what_the_stops_do_not_show_is_refused(category: int | str, name: str, why: str) -> None:
     """In a stop of category 1 the brake comes when all stand: only the drive is seen."""
-    by = on_axis(dynamic_torque=4.0, deceleration=5.0)
-    row = pl.safety.Measured("axis", 3.0, 0.6, 0.9, category=1)
-    part = "do not identify dynamic_torque: other values fit as well; do not fit it"
-    made = warned(pl.safety.StoppingTable((row,)), ["dynamic_torque"], part, by)
-    assert not_identified(made) == ["dynamic_torque"] and "not identified" in str(made)
+    by = on_axis(dynamic_torque=4.0, deceleration=5.0, drive_torque=50.0)
+    row = pl.safety.Measured("axis", 3.0, 0.6, 0.9, category=category)
+    part = f"no stop of joint 'axis' in the table depends on its {name}: {why}"
+    with pytest.raises(pl.BadValue, match=part):
+        fit(pl.safety.StoppingTable((row,)), [name], by)
+
+
+def test_what_a_drive_that_lacks_torque_lets_through_is_fitted() -> None:
+    """The drive gives all it has: the stop shows its torque, and friction beside it."""
+    by = on_axis(dynamic_torque=4.0, deceleration=50.0, drive_torque=3.0)
+    rows = [pl.safety.Measured("axis", v, INERTIA * v / 9.0, None, category=1) for v in (1.0, 2.0)]
+    made = fit(pl.safety.StoppingTable(tuple(rows)), ["drive_torque"], by)
+    assert values(made)["drive_torque"] == pytest.approx(9.0, rel=1e-4)
+
+
+def test_times_of_power_and_brakes_are_numbers_too() -> None:
+    """SS1-r: the power goes when brakes hold what stands; the brake is seen by its times alone."""
+    by = on_axis(pl.safety.Chain(controller=0.01), dynamic_torque=40.0, deceleration=2.0)
+    rows = []
+    for v in (1.0, 2.0):
+        time = 0.01 + v / 5.0
+        row = pl.safety.Measured("axis", v, time, 0.01 * v + v**2 / 10.0, category="SS1-r")
+        rows.append(replace(row, power_off=time + 0.04, brakes_closed=time + 0.04))
+    made = fit(pl.safety.StoppingTable(tuple(rows)), ["deceleration", "delay"], by)
+    assert values(made) == pytest.approx({"deceleration": 5.0, "delay": 0.04}, rel=1e-4)
+    assert "power off" in str(made) and made.warnings == ()
+    first = made.comparison.as_dict()["rows"][0]
+    assert first["power_off_s"] == pytest.approx(first["published_power_off_s"], rel=1e-4)
 
 
 def test_a_law_that_cannot_explain_the_table() -> None:

@@ -30,6 +30,8 @@ class Compared:
         angle: computed stopping angle of the axis, as a size [rad, m].
         unit: unit of the angle, "rad" or "m".
         category: number of the category of the computed stop; None if that is not known.
+        power_off: computed time at which the torque of the drives is gone [s]; None if it stays.
+        brakes_closed: computed time at which all brakes have their full torque [s]; likewise.
     """
 
     measured: Measured
@@ -39,6 +41,8 @@ class Compared:
     angle: float
     unit: str = "rad"
     category: int | None = None
+    power_off: float | None = None
+    brakes_closed: float | None = None
 
     @property
     def time_ratio(self) -> float | None:
@@ -72,10 +76,10 @@ class Compared:
                 f"axis '{row.joint}' moves at {speeds[0]} in the computed stop, at {speeds[1]} in "
                 "the table: their times and distances are not comparable"
             )
-        if self.category not in (None, row.category):
+        if self.category not in (None, row.number):
             sentences.append(
                 f"the stop of axis '{row.joint}' is computed in category {self.category}, the "
-                f"table has category {row.category}"
+                f"table has category {row.number}"
             )
         return tuple(sentences)
 
@@ -96,6 +100,10 @@ class Compared:
             "angle": self.angle,
             "published_angle": row.angle,
             "angle_ratio": self.angle_ratio,
+            "power_off_s": self.power_off,
+            "published_power_off_s": row.power_off,
+            "brakes_closed_s": self.brakes_closed,
+            "published_brakes_closed_s": row.brakes_closed,
             "shape": self.shape,
             "published_shape": self.published_shape,
         }
@@ -182,7 +190,8 @@ def _compared(measured: Measured, result: StopResult) -> Compared:
     joint, number = result.joints[name], result.category.number
     speed = float(result.run.v[0][result.robot.coordinates(name).v.start])
     unit, angle = units_of(result.robot, name).si, abs(joint.angle)
-    return Compared(measured, result.outcome, speed, joint.time, angle, unit, number)
+    instants = result.power_off, result.brakes_closed
+    return Compared(measured, result.outcome, speed, joint.time, angle, unit, number, *instants)
 
 
 # -- for reading --------------------------------------------------------------------------------
@@ -194,8 +203,16 @@ def _grid(rows: Sequence[Compared], units: Units) -> Table:
     headings = ["<axis", f"speed [{units.shown}/s]", "payload [kg]"]
     headings += [*(f"stopping time | {which} [ms]" for which in pair), "difference [%]"]
     headings += [f"stopping distance | {which} [{units.shown}]" for which in pair]
-    headings += ["difference [%]", *(f"d / (v0 t) | {which}" for which in pair), "<outcome"]
+    headings += ["difference [%]", *(f"d / (v0 t) | {which}" for which in pair)]
     published = [row.measured for row in rows]
+    instants = [
+        name
+        for name in ("power_off", "brakes_closed")
+        if any(getattr(row, name) is not None for row in published)
+    ]
+    for name in instants:
+        headings += [f"{name.replace('_', ' ')} | {which} [ms]" for which in pair]
+    headings.append("<outcome")
     cells = [
         [row.joint for row in published],
         *_columns(factor, [row.speed for row in published]),
@@ -206,6 +223,11 @@ def _grid(rows: Sequence[Compared], units: Units) -> Table:
         [_difference(row.angle_ratio) for row in rows],
         [_share(row.shape) for row in rows],
         [_share(row.published_shape) for row in rows],
+        *(
+            column
+            for name in instants
+            for column in _columns(1e3, *([getattr(x, name) for x in y] for y in (rows, published)))
+        ),
         [Cell(row.outcome, "good" if row.outcome == "stopped" else "bad") for row in rows],
     ]
     what = "turn" if units is TURNING else "slide"

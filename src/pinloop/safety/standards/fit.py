@@ -27,7 +27,7 @@ from ...errors import BadValue, PinloopError, PinloopWarning, StopFailed
 from ...model.mechanism import Mechanism
 from ...tables.number_format import listed
 from ...tables.report import Cell, KeyValues, Notes, Report, Reported, Table
-from ...tolerances import FIT_COST, FIT_DIGITS, FIT_STEP, LEAST_TORQUE
+from ...tolerances import FIT_COST, FIT_DIGITS, FIT_STEP, LEAST_TORQUE, SAME
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import JOINT_PARAMETERS, Source
 from ..stopping import StopResult
@@ -35,7 +35,9 @@ from ..stopping.result import PLANNING_AID
 from .comparison import Comparison, compare
 from .published import Measured, StoppingTable
 
-FITTABLE = ("dynamic_torque", "short_circuit", "viscous", "coulomb", "delay", "rise")
+_OF_LAW = ("deceleration", "ramp_time", "jerk", "time_constant", "drive_torque", "torque_share")
+"""Parameters of controlled stops: all of them above zero."""
+FITTABLE = ("dynamic_torque", "short_circuit", "viscous", "coulomb", "delay", "rise", *_OF_LAW)
 """Parameters of the brakes file that can be fitted."""
 
 _BLIND = 1e-2
@@ -50,7 +52,7 @@ _WIDEST = 9.0
 """How many times larger or smaller a torque becomes in a step, besides once, at most."""
 _MISFIT = 0.02
 """Misfit that is worth a warning: more than the rounding of published numbers."""
-_TORQUES = ("dynamic_torque", "coulomb")
+_TORQUES = ("dynamic_torque", "coulomb", "deceleration", "drive_torque", "torque_share")
 _SHARES = (1.0, 2.0, 4.0, 8.0, 0.5)
 """Torques to start from, in natural units, beside that of the brakes, which may be nothing."""
 _ROUNDS = 8
@@ -112,6 +114,7 @@ class AxisFit:
         """Fit; from several torques if anew, not only from those of the brakes."""
         x, width = self._start(anew=anew), 1.0
         errors, slopes = self.errors(x), self.sensitivity(x)
+        self._require_seen(slopes)
         for _ in range(_STEPS):
             cost = float(errors @ errors)
             there, expected = self._model_step(x, errors, slopes, width)
@@ -142,8 +145,11 @@ class AxisFit:
         torque = [k for k, name in enumerate(self.names) if name in _TORQUES][:1]
         by_torque = np.isin(np.arange(len(x)), torque) & (x > 0.0)
         factor = 1.0 + width * _WIDEST
-        low = np.where(by_torque, x / factor, np.maximum(x - width, 0.0))
-        high = np.where(by_torque, x * factor, x + width)
+        by_part = by_torque | np.isin(self.names, _OF_LAW)
+        low = np.where(by_part, x / factor, np.maximum(x - width, 0.0))
+        high = np.where(by_part, x * factor, x + width)
+        whole = np.array([1.0 if name == "torque_share" else np.inf for name in self.names])
+        high = np.maximum(np.minimum(high, whole / self.scale), low * (1.0 + _STEP))
 
         def misses(there: Array) -> Array:
             linear = there - x
@@ -189,8 +195,8 @@ class AxisFit:
             factors[k] /= brake.dynamic_torque if together else 1.0
         parts = []
         for row in self.rows:
-            pairs = [(f"time:{self.joint}", row.time), (f"angle:{self.joint}", row.angle)]
-            wanted = [name for name, given in pairs if given is not None]
+            of = f":{self.joint}"
+            wanted = [name + (of if name in ("time", "angle") else "") for name in row.given]
             try:
                 found = self._stop(row, brakes).sensitivity(wanted, inputs)
             except PinloopError:
@@ -246,6 +252,8 @@ class AxisFit:
             "short_circuit": torque / speed / ratio**2,
             "delay": time,
             "rise": time,
+            "drive_torque": torque / ratio,
+            **_ramp_sizes(row),
         }
         return [sizes[name] for name in self.names]
 
@@ -256,6 +264,25 @@ class AxisFit:
         if key not in self.known:
             self.known[key] = row.stop(self.robot, brakes, **{**self.arguments, "until": until})
         return self.known[key]
+
+    def _require_seen(self, slopes: Array) -> None:
+        """Refuse parameters that no stop of the table depends on."""
+        numbers = {row.number for row in self.rows}
+        for name, column in zip(self.names, slopes.T, strict=True):
+            # Beside rounding no stop depends on it at all; but a limit of a ramp that a stop
+            # does not reach where the search starts may count later.
+            ramps = name in _OF_LAW and "torque" not in name and numbers != {0}
+            if ramps or np.abs(column).max() > SAME:
+                continue
+            why = "the drive follows its ramp, and has the torque for it"
+            if name in _OF_LAW and numbers == {0}:
+                why = "in category 0 the power is cut at once"
+            elif name not in _OF_LAW:
+                why = "the drive brings it to rest before brakes come and power goes"
+            raise BadValue(
+                f"no stop of joint '{self.joint}' in the table depends on its {name}: {why}; leave "
+                f"it out, or fit what these stops show"
+            )
 
     def _with(self, values: Array, identified: Mapping[str, bool] | None = None) -> Brakes:
         """The brakes with other parameters of this axis; static torque in proportion."""
@@ -447,6 +474,7 @@ def fitted(
 ) -> Fit:
     """As `fit_brakes`, but what the data does not tell is in the result only."""
     names = _checked(table.for_robot(robot), brakes, parameters)
+    brakes = _with_start(brakes, table, names)
     solved: dict[str, Solution] = {}
     known: dict[Hashable, StopResult] = {}
     for _ in range(_ROUNDS):
@@ -480,6 +508,35 @@ def fitted(
     ]
     values = tuple(value for solution in solved.values() for value in solution.parameters)
     return Fit(brakes, values, compare(results, table), tuple(notes))
+
+
+def _ramp_sizes(row: Measured) -> dict[str, float]:
+    """Numbers of laws with which a joint would stop in about the time of a row."""
+    speed, time = abs(row.speed), row.likely_time
+    return {
+        "deceleration": speed / time,
+        "ramp_time": time,
+        "jerk": 4.0 * speed / time**2,
+        "time_constant": 0.5 * time,
+        "torque_share": 1.0,
+    }
+
+
+def _with_start(brakes: Brakes, table: StoppingTable, names: Sequence[str]) -> Brakes:
+    """The brakes with a number to start from where they have none of a law."""
+    joints = dict(brakes.joints)
+    for row in table.rows:
+        absent = [name for name in names if getattr(joints[row.joint], name) is None]
+        if row.numbers and absent:
+            sizes = _ramp_sizes(row)
+            if "drive_torque" in absent:
+                raise BadValue(
+                    f"joint '{row.joint}' has no drive_torque from which the fit could start; give "
+                    "one in the brakes"
+                )
+            start: dict[str, Any] = {name: sizes[name] for name in absent}
+            joints[row.joint] = replace(joints[row.joint], **start)
+    return replace(brakes, joints=joints)
 
 
 def _six_digits(value: float) -> float:
@@ -521,10 +578,10 @@ def _checked(table: StoppingTable, brakes: Brakes, parameters: Sequence[str]) ->
         brake = brakes.joints[joint]
         for name in names:
             if not brake.uses(name):
-                raise BadValue(
-                    f"joint '{joint}' has a brake of kind {brake.kind}: it has no {name} that "
-                    "could be fitted"
-                )
+                what = f"a brake of kind {brake.kind}"
+                if name in _OF_LAW:
+                    what = f"a drive that stops by the law {brake.law}"
+                raise BadValue(f"joint '{joint}' has {what}: it has no {name} that could be fitted")
         if not any(other.numbers for other in table.rows if other.joint == joint):
             raise BadValue(f"the table has neither a time nor an angle for joint '{joint}'")
     return names

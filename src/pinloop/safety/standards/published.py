@@ -21,6 +21,8 @@ from ...tables.number_format import units_of
 from ...units import UNITS, column_name
 from ..brakes.brakes import Brakes
 from ..stopping import Payload, StopResult, stop
+from ..stopping.plan import as_category
+from ..stopping.safety_functions import SafetyFunction, function_by_name
 
 _OWN = ("q", "v", "trigger", "brakes", "payload", "category")
 """Arguments of `stop` that a row gives."""
@@ -38,10 +40,12 @@ class Measured:
         angle: stopping angle from the signal, as a size [rad]; None if not given.
         pose: coordinates of joints at the signal [rad]; the others are at zero.
         payload: a point at the tool [kg].
-        category: of the stop.
+        category: of the stop: 0, 1, 2, or a safety function; "SS1-t" needs the power_off.
         units: per joint "rad" or "m" where it is known what its numbers are; compared with the
             robot.
         place: where this stop stands, e.g. "table.csv:3".
+        power_off: from the signal until the torque of the drives is gone [s]; None if not given.
+        brakes_closed: from the signal until all brakes have their full torque [s]; likewise.
     """
 
     joint: str
@@ -50,26 +54,55 @@ class Measured:
     angle: float | None
     pose: Mapping[str, float] = field(default_factory=dict)
     payload: float = 0.0
-    category: int = 0
+    category: int | str = 0
     units: Mapping[str, str] = field(default_factory=dict)
     place: str = field(default="", compare=False)
+    power_off: float | None = None
+    brakes_closed: float | None = None
 
     def __post_init__(self) -> None:
         of = f"of a stop of '{self.joint}'"
         if not (math.isfinite(self.speed) and self.speed != 0.0):
             raise BadValue(f"the speed {of} is {self.speed}; it must be a number other than 0")
-        for name, value in (("time", self.time), ("angle", self.angle)):
+        for name, value in self.given.items():
             if value is not None and not (math.isfinite(value) and value > 0.0):
                 raise BadValue(f"the {name} {of} is {value}; it is a size and must be above 0")
         if not (math.isfinite(self.payload) and self.payload >= 0.0):
             raise BadValue(f"the payload {of} is {self.payload} kg; it must be 0 or more")
-        if self.category not in (0, 1, 2):
-            raise BadValue(f"the category {of} is {self.category}; it must be 0, 1 or 2")
+        if self.function is None and self.category not in (0, 1, 2):
+            raise BadValue(
+                f"the category {of} is {self.category}; it must be 0, 1 or 2, or the name of a "
+                "safety function such as SS1-r"
+            )
+        if self.function is SafetyFunction.SS1_T and self.power_off is None:
+            raise BadValue(f"the power_off {of} is not known, by which SS1-t is timed; give it")
+
+    @property
+    def function(self) -> SafetyFunction | None:
+        """Safety function that the category is named by."""
+        return function_by_name(self.category) if isinstance(self.category, str) else None
+
+    @property
+    def number(self) -> int:
+        """Number of the category."""
+        return as_category(self.category, time_limit=self._limit(0.0)).number
+
+    def _limit(self, reaction: float) -> float | None:
+        """Time limit of the stop, with the time that the chain takes beside it [s]."""
+        if self.function is not SafetyFunction.SS1_T or self.power_off is None:
+            return None
+        return self.power_off - reaction
+
+    @property
+    def given(self) -> dict[str, float]:
+        """The numbers that are given."""
+        names = ("time", "angle", "power_off", "brakes_closed")
+        return {name: x for name in names if (x := getattr(self, name)) is not None}
 
     @property
     def numbers(self) -> int:
-        """How many of time and angle are given."""
-        return (self.time is not None) + (self.angle is not None)
+        """How many of time, angle, and instants of power and brakes are given."""
+        return len(self.given)
 
     @property
     def shape(self) -> float | None:
@@ -81,16 +114,21 @@ class Measured:
     @property
     def likely_time(self) -> float:
         """Time that the stop takes, about, if it is not given [s]."""
-        if self.time is not None:
-            return self.time
-        assert self.angle is not None, "a row without numbers is not fitted"
-        return 2.0 * self.angle / abs(self.speed)
+        if self.time is None and self.angle is not None:
+            return 2.0 * self.angle / abs(self.speed)
+        assert self.given, "a row without numbers is not fitted"
+        return next(iter(self.given.values()))
 
     def errors(self, result: StopResult) -> Array:
         """Logarithms of computed over measured numbers; infinite if the axis moves on."""
         joint = result.joints[self.joint]
-        pairs = [(joint.time, self.time), (abs(joint.angle), self.angle)]
-        ratios = [computed / given for computed, given in pairs if given is not None]
+        computed = {
+            "time": joint.time,
+            "angle": abs(joint.angle),
+            "power_off": result.power_off or 0.0,
+            "brakes_closed": result.brakes_closed or 0.0,
+        }
+        ratios = [computed[name] / given for name, given in self.given.items()]
         if joint.state == "moving" or min(ratios, default=1.0) <= 0.0:
             return np.full(len(ratios), np.inf)
         return np.asarray(np.log(ratios))
@@ -127,7 +165,9 @@ class Measured:
             others = {name: 0.0 for name in brakes.joints if name != self.joint}
             v = consistent_velocity(robot, q, {**others, self.joint: self.speed})
         load = Payload(self.payload) if self.payload else None
-        return stop(robot, q, v, brakes=brakes, payload=load, category=self.category, **arguments)
+        limit = self._limit(brakes.chain.command + brakes.chain.drive_off)
+        category = as_category(self.category, time_limit=limit)
+        return stop(robot, q, v, brakes=brakes, payload=load, category=category, **arguments)
 
 
 @public
@@ -154,7 +194,8 @@ class StoppingTable:
 
         One row per stop, with the columns ``joint``; ``speed_rad_per_s``, ``speed_deg_per_s``,
         ``speed_m_per_s`` or ``speed_mm_per_s``; ``time_s`` or ``time_ms``; ``angle_rad``,
-        ``angle_deg``, ``distance_m`` or ``distance_mm``; and if wanted ``payload_kg``,
+        ``angle_deg``, ``distance_m`` or ``distance_mm``; and if wanted ``power_off_s`` or ``_ms``,
+        ``brakes_closed_s`` or ``_ms``, ``payload_kg``,
         ``category``, ``note``, and ``<joint>_pose_deg`` (or ``_rad``, ``_m``, ``_mm``) for
         coordinates at the signal. Unknown cells stay empty. Lines that begin with ``#`` are
         comments.
@@ -195,7 +236,10 @@ _QUANTITIES = {
     "speed": {
         column_name("speed", unit=f"{unit}/s"): UNITS[unit] for unit in (*_ANGLES, *_LENGTHS)
     },
-    "time": {column_name("time", unit=unit): ("", UNITS[unit][1]) for unit in ("s", "ms")},
+    **{
+        name: {column_name(name, unit=unit): ("", UNITS[unit][1]) for unit in ("s", "ms")}
+        for name in ("time", "power_off", "brakes_closed")
+    },
     "angle": {
         column_name(word, unit=unit): UNITS[unit]
         for word, units in (("angle", _ANGLES), ("distance", _LENGTHS))
@@ -277,14 +321,18 @@ class _Line:
             raise self.wrong(f"gives no speed of joint '{joint}'")
         time, angle = self.quantity("time", joint), self.quantity("angle", joint)
         pose = self.pose()
-        category = self.number_in("category") if "category" in self.cells else 0.0
-        if category not in (0.0, 1.0, 2.0):
-            raise self.wrong(f"column 'category': {self.cells['category']} is not 0, 1 or 2")
+        category: int | str = self.cells.get("category", "0")
+        if function_by_name(str(category)) is None:
+            number = self.number_in("category") if "category" in self.cells else 0.0
+            if number not in (0.0, 1.0, 2.0):
+                raise self.wrong(f"column 'category': {category} is not 0, 1 or 2")
+            category = int(number)
+        instants = [self.quantity(name, joint) for name in ("power_off", "brakes_closed")]
         payload = self.number_in("payload_kg") if "payload_kg" in self.cells else 0.0
         place = f"{self.source}:{self.number}"
         try:
             return Measured(
-                joint, speed, time, angle, pose, payload, int(category), self.units, place
+                joint, speed, time, angle, pose, payload, category, self.units, place, *instants
             )
         except BadValue as error:
             raise LoadError(str(error), source=place) from None
