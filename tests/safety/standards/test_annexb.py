@@ -243,7 +243,8 @@ def test_tables_have_rows_of_speeds_and_columns_of_extensions() -> None:
     )  # fmt: skip
     sheet = found.table(1, "j1")
     assert [block.title for block in sheet.blocks] == [
-        "Category 1, axis j1, payload 100 % (2 kg)", "Category 1, axis j1, payload 50 % (1 kg)"
+        "Category 1, axis j1, payload 100 % (2 kg)", "Category 1, axis j1, payload 50 % (1 kg)",
+        "Cells that are alike",
     ]  # fmt: skip
     grid = sheet.blocks[1]
     for row, speed in zip(grid.rows, (0.5, 1.0), strict=True):  # type: ignore[union-attr]
@@ -254,7 +255,7 @@ def test_tables_have_rows_of_speeds_and_columns_of_extensions() -> None:
             )
             assert float(row[1 + k].text) == pytest.approx(np.degrees(stop.distance), abs=0.01)
             assert float(row[3 + k].text) == pytest.approx(1e3 * stop.time, abs=0.1)
-    (summary,) = found.table(0).blocks
+    summary = found.table(0).blocks[0]
     (whole,) = found.select(category=0)
     (cells,) = summary.rows  # type: ignore[union-attr]
     reaction = np.degrees(whole.reaction_distance), 1e3 * whole.reaction_time
@@ -264,6 +265,30 @@ def test_tables_have_rows_of_speeds_and_columns_of_extensions() -> None:
         assert shown == pytest.approx([first, all_of_it - first, all_of_it], abs=0.06)
     again = found.again(stop)
     assert again.stopping_time == stop.time
+
+
+@pytest.mark.parametrize(
+    ("drive_torque", "why"),
+    [
+        (None, "at constant deceleration whatever torque that takes; give its drive_torque"),
+        (300.0, "at constant deceleration, and has the torque for it in each of them"),
+        (30.0, ""),
+    ],
+)
+def test_cells_that_do_not_depend_on_payload_and_extension_say_why(
+    drive_torque: float | None, why: str
+) -> None:
+    """Down with the tip heavy and far out, 30 N m do not keep the ramp of 4 rad/s^2."""
+    first = {"dynamic_torque": 60.0, "deceleration": 4.0, "drive_torque": drive_torque}
+    found = annex_b(
+        two_links(), brakes(j1=first, j2=60.0), payload=tip(), axes=("j1",), categories=(1,),
+        shares={1: (0.5, 1.0)},
+    )  # fmt: skip
+    text = " ".join(str(found.report()).split())
+    sentence = "axis j1, category 1: payload and extension change nothing: its drive slows down"
+    assert (sentence in text) == bool(why) and why in text
+    times = {stop.time for stop in found.select(speed_share=1.0)}
+    assert (max(times) - min(times) < 1e-9) == bool(why)
 
 
 class Tables(HTMLParser):

@@ -11,18 +11,23 @@ from ...errors import printable
 from ...tables.number_format import Units, milliseconds, number, numbers, units_of
 from ...tables.report import Block, Cell, KeyValues, Notes, Report, Table, render
 from ...units import column_name
+from ..brakes.laws import LAWS
 from ..stopping.result import PLANNING_AID
 from .annexb import AnnexB, AxisStop
 from .extension import Pose
 
 _THIRDS = ("reaction", "braking", "total")
+_ALIKE = 1e-4
+"""Part by which times and distances of cells may differ and be alike."""
 
 
 def table_report(annex: AnnexB, category: int, axis: str | None = None) -> Report:
     """The tables of a category, for one axis or all; see `AnnexB.table`."""
     axes = annex.axes if axis is None else (axis,)
     what = f"stops of category {category}" + ("" if axis is None else f", axis {axis}")
-    return Report.of(f"{annex.robot.name}: {what}", _tables(annex, category, axes), PLANNING_AID)
+    alike = Notes.of("Cells that are alike", _alike(annex, category, axes))
+    blocks: list[Block] = [*_tables(annex, category, axes), alike]
+    return Report.of(f"{annex.robot.name}: {what}", blocks, PLANNING_AID)
 
 
 def whole_report(annex: AnnexB) -> Report:
@@ -30,6 +35,10 @@ def whole_report(annex: AnnexB) -> Report:
     blocks: list[Block] = [
         _facts(annex),
         *(table for category in annex.shares for table in _tables(annex, category, annex.axes)),
+        Notes.of(
+            "Cells that are alike",
+            (text for category in annex.shares for text in _alike(annex, category, annex.axes)),
+        ),
         _poses(annex),
         Notes.of("Definitions", _definitions(annex)),
         Notes.of("Remarks", _remarks(annex), "caution"),
@@ -208,6 +217,29 @@ def _definitions(annex: AnnexB) -> list[str]:
         units_of=units_of,
     )
     return text.splitlines()
+
+
+def _alike(annex: AnnexB, category: int, axes: Sequence[str]) -> Iterator[str]:
+    """Why payload and extension change nothing, where they do not."""
+    for axis in axes:
+        by_speed: dict[float, list[AxisStop]] = {}
+        for stop in annex.select(category=category, axis=axis):
+            by_speed.setdefault(stop.speed_share, []).append(stop)
+        cells = [[(stop.time, stop.distance) for stop in stops] for stops in by_speed.values()]
+        if min(map(len, cells), default=0) < 2:
+            continue
+        if not all((np.ptp(some, axis=0) <= _ALIKE * np.max(some, axis=0)).all() for some in cells):
+            continue
+        brake = annex.settings.brakes.joints[axis]
+        (own,) = (each for each in annex.categories if each.number == category)
+        law = own.law or LAWS[brake.law]
+        why = f"its drive slows down {law.title}, and has the torque for it in each of them"
+        if brake.drive_torque is None:
+            why = (
+                f"its drive slows down {law.title} whatever torque that takes; give its "
+                "drive_torque in the brakes file to see whether it can"
+            )
+        yield f"axis {axis}, category {category}: payload and extension change nothing: {why}"
 
 
 def _remarks(annex: AnnexB) -> Iterator[str]:
