@@ -12,7 +12,7 @@ import pytest
 import pinloop as pl
 from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.studies.cases import Setup, criteria
-from pinloop.safety.studies.summary import climb, pattern_search, size_slopes
+from pinloop.safety.studies.summary import pattern_search, size_slopes
 
 from ...states import URDF
 from . import wheels
@@ -60,7 +60,7 @@ def test_a_worst_case_between_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_derivatives_lead_to_the_worst_case_of_a_wheel() -> None:
-    """All that counts goes to its end with the second stop: 12 are enough where 60 were allowed."""
+    """All that counts goes to its end with the second stop: 12 are enough where others take 60."""
     study = wheels.study(pl.safety.Random(6, 1))
     found = few_evaluations(study, "time", "angle:axis", evaluations=12)
     time, angle = wheels.stopping(wheels.FASTEST, 0.04, -1.0)
@@ -89,19 +89,36 @@ def test_slopes_in_parts_of_the_ranges(criterion: str) -> None:
         assert slope == pytest.approx((ends[0] - ends[1]) / 2e-4, rel=1e-4, abs=1e-6)
 
 
-def test_climbing_takes_what_gains_most_first() -> None:
-    asked = []
+def test_slopes_tell_what_to_try_first() -> None:
+    """All that may go at once, then by gains; what they speak against comes after the other end."""
+    asked, told = [], []
 
     def size(x: Any) -> float:
         asked.append(x.tolist())
         return float(3.0 * x[0] + x[1] - 2.0 * x[2])
 
-    slope = np.array([3.0, 1.0, -2.0])
+    def slope(x: Any) -> Any:
+        told.append(x.tolist())
+        return np.array([3.0, 1.0, -2.0])
+
     at_once = np.array([False, True, False])
-    best, x = climb(size, lambda x: slope, np.full(3, 0.5), at_once, 10)
-    assert best == 4.0 and x.tolist() == [1.0, 1.0, 0.0]
-    assert asked == [[0.5, 0.5, 0.5], [0.5, 1.0, 0.5], [1.0, 1.0, 0.5], [1.0, 1.0, 0.0]]
-    assert climb(size, lambda x: None, np.full(3, 0.5), at_once, 10)[0] == 1.0
+    best, x, count = pattern_search(size, np.full(3, 0.5), 9, slope, at_once)
+    assert best == 4.0 and x.tolist() == [1.0, 1.0, 0.0] and count <= 9
+    assert asked[:4] == [[0.5, 0.5, 0.5], [0.5, 1.0, 0.5], [1.0, 1.0, 0.5], [1.0, 1.0, 0.0]]
+    assert told == [[0.5, 0.5, 0.5], [0.5, 1.0, 0.5]]  # once per place
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_wrong_slopes_do_no_harm(sign: float) -> None:
+    """They may know nothing of what lies behind the next change of the sequence of events."""
+
+    def size(x: Any) -> float:
+        return float(1.0 - (x[0] - 0.3) ** 2 - abs(x[1] - 0.7) * (1.0 + x[0]))
+
+    best, x, _ = pattern_search(size, np.full(2, 0.5), 400, lambda x: sign * np.ones(2))
+    plain, at, _ = pattern_search(size, np.full(2, 0.5), 400)
+    assert best == pytest.approx(plain, abs=1e-5)
+    np.testing.assert_allclose(x, at, atol=2e-3)
 
 
 # -- two joints: a weaker brake may be better -----------------------------------------------------

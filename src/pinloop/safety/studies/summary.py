@@ -3,17 +3,16 @@
 The worst case of time, of angle, of travel and of impulse are usually different cases. Found by
 sampling and local search: sampled, not guaranteed. How a table looks is in `tables`.
 
-The search climbs along the derivatives of stops first, to the ends of ranges to which they point.
-They know nothing of what lies behind the next change of the sequence of events, and there are none
-of clearances and impulses: from where the climb ends a pattern search goes on (Hooke and Jeeves, J.
-ACM 8, 1961), which needs none and reaches faces and corners of the space exactly.
+The search is a pattern search (Hooke and Jeeves, J. ACM 8, 1961), which needs no derivatives and
+reaches faces and corners of the space exactly. Where stops have derivatives these tell it what to
+try first: they know nothing of what lies behind the next change of the sequence of events, and
+there are none of clearances and impulses.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -86,6 +85,10 @@ def worst_document(worst: Mapping[str, WorstCase]) -> dict[str, Any]:
 
 _STEP, _SMALLEST = 0.25, 1e-3
 """First and last step of the search, as parts of the ranges."""
+_OF_SLOPES = 2
+"""What the derivatives of a stop cost, in stops."""
+_COUNTS = 0.05
+"""Part of the largest slope from which a coordinate goes along with the others."""
 
 
 @public
@@ -99,8 +102,8 @@ def worst_case(
 ) -> dict[str, WorstCase]:
     """Search the worst cases of a study's space.
 
-    From the worst samples each search goes on in the space, first along the derivatives of the
-    stops, then to both ends of every range: a weaker brake is not always worse. Cases that do not
+    From the worst samples each search goes on in the space, to both ends of every range: a weaker
+    brake is not always worse. Derivatives of the stops tell what to try first. Cases that do not
     end with the robot at rest and held are another finding, and left out here.
 
     Args:
@@ -193,51 +196,8 @@ def _search_from(
         return size_slopes(setup, column, worst[0][0], moving) if worst else None
 
     at_once = np.array([variable.kind != "pose" for variable in moving])
-    begun, climbed = climb(size, slope, start, at_once, evaluations // 2)
-    left = evaluations - len(sizes) + 1  # where the climb ends is known
-    best, x, _ = pattern_search(size, climbed, max(left, 1))
-    return max(best, begun), case(x), worst[0][1] if worst else b"", len(sizes)
-
-
-def climb(
-    size: Callable[[Array], float],
-    slope: Callable[[Array], Array | None],
-    start: Array,
-    at_once: NDArray[np.bool_],
-    evaluations: int,
-) -> tuple[float, Array]:
-    """Climb from a point to ends of coordinates to which slopes point, those with most gain first.
-
-    Args:
-        size: what is to become large.
-        slope: its derivatives at the point with the largest size so far; None where there are none.
-        start: where to begin, shape (d,).
-        at_once: mask of coordinates that are tried together first, shape (d,).
-        evaluations: how often the size may be asked for, at least once.
-
-    Returns:
-        The largest size found, and where it is.
-    """
-    x, left = np.clip(start, 0.0, 1.0), evaluations - 1
-    best, failed = size(x), np.zeros(len(x), dtype=bool)
-    together: NDArray[np.bool_] | None = at_once
-    uphill = slope(x) if left > 0 else None
-    while uphill is not None and len(x) and left > 0:
-        ends = np.where(uphill > 0.0, 1.0, np.where(uphill < 0.0, 0.0, x))
-        gains = np.where(failed, 0.0, uphill * (ends - x))
-        if together is None:
-            together = (np.arange(len(x)) == np.argmax(gains)) & (gains > 0.0)
-        there = np.where(together, ends, x)
-        if np.array_equal(there, x) and together is not at_once:
-            break
-        left -= not np.array_equal(there, x)
-        if (value := size(there)) > best:
-            best, x = value, there
-            uphill = slope(x) if left > 0 else None
-        elif together is not at_once:
-            failed |= together
-        together = None
-    return best, x
+    best, x, _ = pattern_search(size, start, evaluations, slope, at_once)
+    return best, case(x), worst[0][1] if worst else b"", len(sizes)
 
 
 def size_slopes(
@@ -268,45 +228,100 @@ def size_slopes(
 
 
 def pattern_search(
-    size: Callable[[Array], float], start: Array, evaluations: int
+    size: Callable[[Array], float],
+    start: Array,
+    evaluations: int,
+    slope: Callable[[Array], Array | None] | None = None,
+    at_once: NDArray[np.bool_] | None = None,
 ) -> tuple[float, Array, int]:
     """Search from a point: first to both ends of every coordinate, then by smaller steps.
 
-    ``size``: what is to become large; minus infinity where it is not allowed; ``start``: where to
-    begin, shape (d,); ``evaluations``: how often the size may be asked for, at least once. It gives
-    the largest size found, where it is, and how often it was asked for.
-    """
-    x, left = np.clip(start, 0.0, 1.0), evaluations - 1
-    best = size(x)
+    Slopes tell which coordinates and which ends to try first, and that all may go at once. They say
+    nothing of what lies behind the next change of the sequence of events: what they speak against
+    is tried, too, unless the other end was better.
 
-    def go(there: Array) -> bool:
+    Args:
+        size: what is to become large; minus infinity where it is not allowed.
+        start: where to begin, shape (d,).
+        evaluations: how often the size may be asked for, at least once; slopes count as several.
+        slope: derivatives at the point with the largest size so far; None where there are none.
+        at_once: mask of coordinates whose ends are tried together first, shape (d,).
+
+    Returns:
+        The largest size found, where it is, and how often it was asked for, slopes included.
+    """
+    search = _PatternSearch(size, np.clip(start, 0.0, 1.0), evaluations, slope)
+    if at_once is not None and (uphill := search.uphill()).any():
+        ends = np.where(uphill > 0.0, 1.0, np.where(uphill < 0.0, 0.0, search.x))
+        search.go(np.where(at_once, ends, search.x))
+    search.try_ends()
+    step = _STEP
+    while step >= _SMALLEST and search.left > 0:
+        if not search.poll(step):
+            step /= 2.0
+    return search.best, search.x, evaluations - search.left
+
+
+class _PatternSearch:
+    """A search that goes on as long as it gets better; see `pattern_search`."""
+
+    def __init__(
+        self,
+        size: Callable[[Array], float],
+        x: Array,
+        evaluations: int,
+        slope: Callable[[Array], Array | None] | None,
+    ) -> None:
+        self._size, self._slope, self.x, self.best = size, slope, x, size(x)
+        self.left, self._uphill = evaluations - 1, np.zeros(len(x))
+        self._at: Array | None = None  # where that is
+
+    def uphill(self) -> Array:
+        """Slopes at the best point; zero where they are not known, or too dear."""
+        if self._slope is None or self._at is self.x:
+            return self._uphill
+        self._uphill, self._at = np.zeros(len(self.x)), self.x
+        if self.left > _OF_SLOPES and (slopes := self._slope(self.x)) is not None:
+            self._uphill = slopes
+            self.left -= _OF_SLOPES
+        return self._uphill
+
+    def go(self, there: Array) -> bool:
         """Go to a point if it is better."""
-        nonlocal x, best, left
         there = np.clip(there, 0.0, 1.0)
-        if left < 1 or np.array_equal(there, x):
+        if self.left < 1 or np.array_equal(there, self.x):
             return False
-        left -= 1
-        better = (value := size(there)) > best
+        self.left -= 1
+        better = (value := self._size(there)) > self.best
         if better:
-            best, x = value, there
+            self.best, self.x = value, there
         return better
 
-    def changed(k: int, value: float) -> Array:
-        return np.where(np.arange(len(x)) == k, value, x)
+    def _changed(self, k: int, value: float) -> Array:
+        return np.where(np.arange(len(self.x)) == k, value, self.x)
 
-    for k, end in product(range(len(x)), (0.0, 1.0)):
-        go(changed(k, end))
-    step = _STEP
-    while step >= _SMALLEST and left > 0:
-        before, old = best, x
-        for k in range(len(x)):
-            if not go(changed(k, x[k] + step)):
-                go(changed(k, x[k] - step))
-        if best > before:
-            go(2.0 * x - old)  # on in the same direction
-        else:
-            step /= 2.0
-    return best, x, evaluations - left
+    def try_ends(self) -> None:
+        """Try both ends of every coordinate, those that promise most first."""
+        uphill = self.uphill().copy()
+        gains = np.maximum(uphill * (1.0 - self.x), -uphill * self.x)
+        for k in np.argsort(-gains, kind="stable").tolist():
+            for end in (1.0, 0.0) if uphill[k] > 0.0 else (0.0, 1.0):
+                if self.go(self._changed(k, end)) and uphill[k] != 0.0:
+                    break
+
+    def poll(self, step: float) -> bool:
+        """Try a step to either side along every coordinate; says whether that was better."""
+        before, old, uphill = self.best, self.x, self.uphill().copy()
+        if uphill.any():
+            counts = np.abs(uphill) > _COUNTS * np.abs(uphill).max()
+            self.go(self.x + step * np.sign(uphill) * counts)
+        for k in np.argsort(-np.abs(uphill), kind="stable").tolist():
+            own = -step if uphill[k] < 0.0 else step
+            if not self.go(self._changed(k, self.x[k] + own)):
+                self.go(self._changed(k, self.x[k] - own))
+        if self.best > before:
+            self.go(2.0 * self.x - old)  # on in the same direction
+        return self.best > before
 
 
 # -- tables ---------------------------------------------------------------------------------------
