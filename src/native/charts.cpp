@@ -15,7 +15,6 @@ struct Quaternion {
 };
 
 Quaternion quaternion(const double *q) { return {{q[0], q[1], q[2]}, q[3]}; }
-Quaternion conjugate(const Quaternion &a) { return {-a.v, a.w}; }
 Quaternion operator*(const Quaternion &a, const Quaternion &b) {
     return {a.w * b.v + b.w * a.v + cross(a.v, b.v), a.w * b.w - dot(a.v, b.v)};
 }
@@ -24,18 +23,11 @@ void write(const Quaternion &a, double *q) {
     q[0] = s * a.v.x, q[1] = s * a.v.y, q[2] = s * a.v.z, q[3] = s * a.w;
 }
 void write(const Vec &a, double *q) { q[0] = a.x, q[1] = a.y, q[2] = a.z; }
-Vec vec(const double *x) { return {x[0], x[1], x[2]}; }
 
 Quaternion exponential(const Vec &w) {
     const double angle = std::sqrt(dot(w, w));
     const double s = angle > 0.0 ? std::sin(0.5 * angle) / angle : 0.5;
     return {s * w, std::cos(0.5 * angle)};
-}
-
-Vec logarithm(const Quaternion &a) {
-    const double s = std::sqrt(dot(a.v, a.v)), sign = a.w < 0.0 ? -1.0 : 1.0;
-    if (s == 0.0) return Vec{};
-    return (sign * 2.0 * std::atan2(s, sign * a.w) / s) * a.v;
 }
 
 // Shift of a body's origin that moves along a constant twist.
@@ -82,23 +74,12 @@ void write(Motion motion, const Spatial &twist, double *v) {
     write(twist.v, v), write(twist.w, v + 3);
 }
 
-Vec position(Motion motion, const double *q) {
-    return {q[0], q[1], motion == Motion::planar ? 0.0 : q[2]};
-}
-Rotation orientation(Motion motion, const double *q) {
-    return motion == Motion::planar ? turned({0.0, 0.0, 1.0}, q[2], q[3]) : rotation(q + 3);
-}
-
 // Cosine and sine turned on by an angle.
 void turn(const double *q, double angle, double *moved) {
     const double c = std::cos(angle), s = std::sin(angle), x = q[0], y = q[1];
     const double cosine = c * x - s * y, sine = s * x + c * y;
     const double size = 1.0 / std::hypot(cosine, sine);
     moved[0] = size * cosine, moved[1] = size * sine;
-}
-
-double angle_between(const double *q0, const double *q1) {
-    return std::atan2(q0[0] * q1[1] - q0[1] * q1[0], q0[0] * q1[0] + q0[1] * q1[1]);
 }
 
 }  // namespace
@@ -150,49 +131,17 @@ void Charts::integrate(const double *q, const double *psi, double *moved) const 
         case Motion::free:
         case Motion::planar: {
             const Spatial twist = twist_of(chart.motion, step);
-            const Vec d = orientation(chart.motion, from) * shifted(twist);
+            const bool is_planar = chart.motion == Motion::planar;
+            const Vec along = shifted(twist);
+            const Vec d = is_planar ? turned({0.0, 0.0, 1.0}, from[2], from[3]) * along
+                                    : rotation(from + 3) * along;
             to[0] = from[0] + d.x, to[1] = from[1] + d.y;
-            if (chart.motion == Motion::planar) {
+            if (is_planar) {
                 turn(from + 2, step[2], to + 2);
             } else {
                 to[2] = from[2] + d.z;
                 write(quaternion(from + 3) * exponential(twist.w), to + 3);
             }
-            break;
-        }
-        }
-    }
-}
-
-void Charts::difference(const double *q0, const double *q1, double *psi) const {
-    for (const Chart &chart : charts_) {
-        const double *from = q0 + chart.q, *to = q1 + chart.q;
-        double *step = psi + chart.v;
-        const int count = velocities[static_cast<int>(chart.motion)];
-        if (chart.held) {
-            std::fill(step, step + count, 0.0);
-            continue;
-        }
-        switch (chart.motion) {
-        case Motion::screw:
-        case Motion::translation:
-            for (int k = 0; k < count; ++k) step[k] = to[k] - from[k];
-            break;
-        case Motion::circle:
-            step[0] = angle_between(from, to);
-            break;
-        case Motion::spherical:
-            write(logarithm(conjugate(quaternion(from)) * quaternion(to)), step);
-            break;
-        case Motion::free:
-        case Motion::planar: {
-            const Vec d = position(chart.motion, to) - position(chart.motion, from);
-            const Rotation R = orientation(chart.motion, from);
-            const Vec p{dot(R.x, d), dot(R.y, d), dot(R.z, d)};
-            const Vec w = chart.motion == Motion::planar
-                              ? Vec{0.0, 0.0, angle_between(from + 2, to + 2)}
-                              : logarithm(conjugate(quaternion(from + 3)) * quaternion(to + 3));
-            write(chart.motion, {inverse_dexp({Vec{}, -w}, {Vec{}, p}).w, w}, step);
             break;
         }
         }

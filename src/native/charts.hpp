@@ -18,8 +18,6 @@ class Charts {
 
     // moved = q (+) psi, with quaternions of unit length.
     void integrate(const double *q, const double *psi, double *moved) const;
-    // The step from one configuration to another, of less than half a turn.
-    void difference(const double *q0, const double *q1, double *psi) const;
     // Rate of psi while q (+) psi moves with velocity v: dexpinv(-psi) v.
     void rate(const double *psi, const double *v, double *rate) const;
 

@@ -1,8 +1,6 @@
 #include "closure.hpp"
 
 #include <cmath>
-#include <numeric>
-#include <utility>
 
 #include "charts.hpp"
 
@@ -39,9 +37,16 @@ Placement closest(const ClosedPair &pair, const Placement &T) {
     return member;
 }
 
-// How far a row is open at the placement T of B in A: of twists by log6(N^-1 T) with the closest
-// motion N of the pair.
-double open_by(const Row &row, const Placement &T, const Spatial &offset) {
+}  // namespace
+
+Opening opening_of(const ClosedPair &pair, const Loop &loop, const Tree &tree) {
+    const Placement T = relative(tree.placement(loop.link_a) * loop.a,
+                                 tree.placement(loop.link_b) * loop.b);
+    return {T, logarithm(relative(closest(pair, T), T))};
+}
+
+double open_by(const Row &row, const Opening &opening) {
+    const Placement &T = opening.placement;
     switch (row.tie) {
     case Tie::offset:
         return dot(row.along.v, T.p);
@@ -50,49 +55,7 @@ double open_by(const Row &row, const Placement &T, const Spatial &offset) {
     case Tie::angle:
         return row.along.w.x * T.R.x.z;
     default:
-        return dot(row.along, offset);
-    }
-}
-
-double sum_of(const std::vector<Term> &terms, const double *q) {
-    double sum = 0.0;
-    for (const Term &term : terms) {
-        double value = 0.0;
-        for (std::size_t k = term.polynomial.size(); k-- > 0;) {
-            value = value * q[term.q] + term.polynomial[k];
-        }
-        sum += value;
-    }
-    return sum;
-}
-
-std::vector<int> all_rows(const Tables &tables) {
-    std::vector<int> rows(tables.rows.size());
-    std::iota(rows.begin(), rows.end(), 0);
-    return rows;
-}
-
-}  // namespace
-
-Closure::Closure(const Tables &tables, std::vector<ClosedPair> pairs, std::vector<double> unit)
-    : J(tables.rows.size() * tables.nv), residual(tables.rows.size()), tables_(tables),
-      rows_(tables, all_rows(tables)), pairs_(std::move(pairs)), unit_(std::move(unit)),
-      still_(tables.nv) {}
-
-void Closure::update(const Tree &tree, const double *q) {
-    rows_.update(tree, q, still_.data());
-    for (std::size_t i = 0; i < J.size(); ++i) J[i] = rows_.J[i] * unit_[i % unit_.size()];
-    int loop = -1;
-    Placement T;
-    Spatial offset;
-    for (std::size_t i = 0; i < residual.size(); ++i) {
-        const Row &row = tables_.rows[i];
-        if (row.loop >= 0 && row.loop != loop) {
-            const Loop &ends = tables_.loops[loop = row.loop];
-            T = relative(tree.placement(ends.link_a) * ends.a, tree.placement(ends.link_b) * ends.b);
-            offset = logarithm(relative(closest(pairs_[loop], T), T));
-        }
-        residual[i] = row.loop >= 0 ? open_by(row, T, offset) : sum_of(row.terms, q);
+        return dot(row.along, opening.offset);
     }
 }
 

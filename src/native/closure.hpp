@@ -1,9 +1,7 @@
-// How far loops and couplings are open, and the rows of stabilization there.
+// How far a loop is open.
 #pragma once
 
-#include <vector>
-
-#include "held_rows.hpp"
+#include "tree.hpp"
 
 namespace pinloop {
 
@@ -14,25 +12,16 @@ struct ClosedPair {
     double pitch;  // advance along z per radian
 };
 
-// All rows of a robot, `J` per unit of each velocity.
-class Closure {
-  public:
-    // The pairs are those of the loops.
-    Closure(const Tables &tables, std::vector<ClosedPair> pairs, std::vector<double> unit);
-
-    // Evaluate at a configuration that a tree has been brought to.
-    void update(const Tree &tree, const double *q);
-
-    int size() const { return rows_.size(); }
-
-    std::vector<double> J;         // (rows, nv)
-    std::vector<double> residual;  // per row
-
-  private:
-    const Tables &tables_;
-    HeldRows rows_;
-    std::vector<ClosedPair> pairs_;
-    std::vector<double> unit_, still_;
+// Where B is in A, and the step to there from the closest motion of the pair: log6.
+struct Opening {
+    Placement placement;
+    Spatial offset;
 };
+
+// Of a loop of a tree that has been placed.
+Opening opening_of(const ClosedPair &pair, const Loop &loop, const Tree &tree);
+
+// How far a row of the loop is open.
+double open_by(const Row &row, const Opening &opening);
 
 }  // namespace pinloop

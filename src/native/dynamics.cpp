@@ -9,7 +9,7 @@ namespace pinloop {
 
 Dynamics::Dynamics(std::shared_ptr<const Tables> tables)
     : tables_(std::move(tables)), tree_(*tables_), all_(tables_->nv), inverse_(tables_->nv),
-      force_(tables_->nv), L_(tree_.mass.size()), torque_(tables_->nv) {
+      force_(tables_->nv), L_(tree_.mass.size()), torque_(tables_->nv), none_(tables_->nv) {
     std::iota(all_.rbegin(), all_.rend(), 0);
     hold({}, {}, {}, std::vector<double>(tables_->nv));
 }

@@ -24,8 +24,17 @@ enum class Verdict : int {
     bad,    // no solution: rows that nearly depend on each other, or a singular mass matrix
 };
 
+// What steps are taken of.
+class System {
+  public:
+    virtual ~System() = default;
+    virtual Verdict accelerate(double t, const double *q, const double *v, double *a) = 0;
+    // Give what is driven its velocity at a time.
+    virtual void pin(double, double *) const {}
+};
+
 // Work space for one thread at a time. Nothing is allocated after the rows have been chosen.
-class Dynamics {
+class Dynamics : public System {
   public:
     explicit Dynamics(std::shared_ptr<const Tables> tables);
 
@@ -40,6 +49,9 @@ class Dynamics {
 
     // Acceleration at a state, where what has an infinite rotor is at rest.
     Verdict acceleration(const double *q, const double *v, const double *tau, double *a);
+    Verdict accelerate(double, const double *q, const double *v, double *a) override {
+        return acceleration(q, v, none_.data(), a);
+    }
 
     // The same in parts: tree and rows at a state; accelerations by torques, where `a` has those
     // that are given; and the torque that a velocity then lacks of `M a + nle - J' lam`,
@@ -66,7 +78,8 @@ class Dynamics {
     std::unique_ptr<Loads> loads_;
     std::vector<int> all_;  // all velocities, last one first
     std::vector<int> given_;  // velocities whose acceleration is given
-    std::vector<double> stale_, bad_, armature_, Y_, G_, lam_, more_, rates_, inverse_, force_, L_, torque_;
+    std::vector<double> stale_, bad_, armature_, Y_, G_, lam_, more_, rates_, inverse_, force_, L_, torque_,
+        none_;
     double part_ = 0.0;
     bool refines_ = false;
 };

@@ -5,17 +5,13 @@
 
 namespace pinloop {
 
-namespace {
-
 // Acceleration of a point of a body, which the body carries along.
-Vec point_acceleration(const Spatial &V, const Spatial &A, const Vec &p) {
+static Vec point_acceleration(const Spatial &V, const Spatial &A, const Vec &p) {
     return A.v + cross(A.w, p) + cross(V.w, V.v + cross(V.w, p));
 }
 
-}  // namespace
-
 HeldRows::HeldRows(const Tables &tables, const std::vector<int> &rows)
-    : J(rows.size() * tables.nv), gamma(rows.size()), tables_(tables) {
+    : J(rows.size() * tables.nv), gamma(rows.size()), value(rows.size()), tables_(tables) {
     for (int number : rows) {
         const Row &row = tables.rows[number];
         std::vector<char> of_a(tables.nv), of_b(tables.nv);
@@ -47,24 +43,24 @@ void HeldRows::update(const Tree &tree, const double *q, const double *v) {
             if (row.loop != loop) reach(loop = row.loop, tree);
             update_row(rows_[i], tree, line, gamma[i]);
         } else {
-            update_coupling(row, q, v, line, gamma[i]);
+            update_coupling(row, q, v, static_cast<int>(i));
         }
     }
 }
 
 // Of a sum of polynomials, sum p(q): J = p'(q), gamma = sum p''(q) v^2, by Horner's rule.
-void HeldRows::update_coupling(const Row &row, const double *q, const double *v, double *line,
-                               double &gamma) const {
-    gamma = 0.0;
+void HeldRows::update_coupling(const Row &row, const double *q, const double *v, int i) {
+    gamma[i] = value[i] = 0.0;
     for (const Term &term : row.terms) {
-        double value = 0.0, slope = 0.0, bend = 0.0;
+        double sum = 0.0, slope = 0.0, bend = 0.0;
         for (std::size_t k = term.polynomial.size(); k-- > 0;) {
             bend = bend * q[term.q] + 2.0 * slope;
-            slope = slope * q[term.q] + value;
-            value = value * q[term.q] + term.polynomial[k];
+            slope = slope * q[term.q] + sum;
+            sum = sum * q[term.q] + term.polynomial[k];
         }
-        line[term.v] = slope;
-        gamma += bend * v[term.v] * v[term.v];
+        J[static_cast<std::size_t>(i) * tables_.nv + term.v] = slope;
+        gamma[i] += bend * v[term.v] * v[term.v];
+        value[i] += sum;
     }
 }
 

@@ -21,6 +21,7 @@ class HeldRows {
 
     std::vector<double> J;      // (rows, nv)
     std::vector<double> gamma;  // per row
+    std::vector<double> value;  // of couplings, zero where they hold
 
   private:
     struct Held {
@@ -28,8 +29,7 @@ class HeldRows {
         std::vector<int> support;
         std::vector<char> moves_a, moves_b;  // per velocity of the support
     };
-    void update_coupling(const Row &row, const double *q, const double *v, double *line,
-                         double &gamma) const;
+    void update_coupling(const Row &row, const double *q, const double *v, int i);
     void update_row(const Held &held, const Tree &tree, double *line, double &gamma) const;
     void reach(int loop, const Tree &tree);
 

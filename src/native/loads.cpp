@@ -4,27 +4,23 @@
 
 namespace pinloop {
 
-namespace {
-
-Vec velocity_of(const Spatial &twist, const Vec &point) { return twist.v + cross(twist.w, point); }
+static Vec velocity_of(const Spatial &twist, const Vec &point) { return twist.v + cross(twist.w, point); }
 
 // Add what a wrench on a link, at the world's origin, does to the velocities that move it.
-void push(const Tables &tables, const Tree &tree, int link, const Spatial &wrench, double *torque) {
+static void push(const Tables &tables, const Tree &tree, int link, const Spatial &wrench, double *torque) {
     for (int k = tables.last_velocity(link); k >= 0; k = tables.before[k]) {
         torque[k] += dot(wrench, tree.columns[k]);
     }
 }
 
-Spatial wrench_of(const Vec &force, const Vec &point) { return {force, cross(point, force)}; }
+static Spatial wrench_of(const Vec &force, const Vec &point) { return {force, cross(point, force)}; }
 
-double coordinate(const Axis &axis, const Placement &a, const Placement &b) {
+static double coordinate(const Axis &axis, const Placement &a, const Placement &b) {
     if (!axis.turns) return dot(a.R * axis.along.v, b.p - a.p);
     const double angle = std::atan2(dot(b.R.x, a.R.y) - dot(b.R.y, a.R.x),
                                     dot(b.R.x, a.R.x) + dot(b.R.y, a.R.y));
     return axis.near + std::remainder(angle - axis.near, 2.0 * std::acos(-1.0));
 }
-
-}  // namespace
 
 void Loads::add(const Tables &tables, const Tree &tree, const double *q, const double *v,
                 double *torque) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace pinloop {
@@ -12,18 +13,23 @@ bool Tableau::looks_ahead() const {
     return ahead;
 }
 
+double Tableau::node(int stage) const {
+    if (stage == stages()) return 1.0;
+    return std::accumulate(&a[stage * b.size()], &a[stage * b.size()] + stage, 0.0);
+}
+
 Control::Control(const Settings &settings, std::vector<double> unit)
     : smallest(settings.at("smallest")), largest(settings.at("largest")),
       time_sum(settings.at("TIME_SUM")), first_error(settings.at("FIRST_ERROR")),
       rtol_(settings.at("rtol")), atol_(settings.at("atol")), alpha_(settings.at("alpha")),
       beta_(settings.at("beta")), least_error_(settings.at("LEAST_ERROR")), unit_(std::move(unit)),
-      tolerance_(unit_.size()) {
-    finest_ = atol_ * *std::min_element(unit_.begin(), unit_.end());
-}
+      tolerance_(unit_.size()) {}
 
 double Control::error(const std::vector<double> &errors, const double *v0, const double *v1) {
-    tolerance(v0, v1);
     const std::size_t n = unit_.size();
+    for (std::size_t i = 0; i < n; ++i) {
+        tolerance_[i] = rtol_ * std::max(std::abs(v0[i]), std::abs(v1[i])) + atol_ * unit_[i];
+    }
     double norms[2] = {0.0, 0.0};
     const std::size_t count = errors.size() / (2 * n);
     for (std::size_t k = 0; k < count; ++k) {
@@ -42,13 +48,6 @@ double Control::error(const std::vector<double> &errors, const double *v0, const
     return fifth == 0.0 && third == 0.0 ? 0.0 : fifth / std::sqrt(fifth + 0.01 * third);
 }
 
-const std::vector<double> &Control::tolerance(const double *v0, const double *v1) {
-    for (std::size_t i = 0; i < unit_.size(); ++i) {
-        tolerance_[i] = rtol_ * std::max(std::abs(v0[i]), std::abs(v1[i])) + atol_ * unit_[i];
-    }
-    return tolerance_;
-}
-
 double Control::shrink(double error) const {
     if (!std::isfinite(error)) return 0.2;
     return std::max(0.2, 0.9 * std::pow(error, -alpha_ - beta_));
@@ -62,14 +61,7 @@ double Control::grow(double error, double before) const {
 
 Attempt::Attempt(Tableau tableau, int nq, int nv)
     : psi(nv), q1(nq), v1(nv), a1(nv), errors(tableau.estimates() * 2 * nv),
-      tableau_(std::move(tableau)), slopes_((tableau_.stages() + 1) * 2 * nv), step_(2 * nv),
-      none_(nv) {}
-
-Verdict Attempt::accelerate(Dynamics &dynamics, const double *q, const double *v,
-                            double *a) {
-    ++evaluations;
-    return dynamics.acceleration(q, v, none_.data(), a);
-}
+      tableau_(std::move(tableau)), slopes_((tableau_.stages() + 1) * 2 * nv), step_(2 * nv) {}
 
 // The algebra coordinates and the velocity where a weighted sum of slopes leads.
 void Attempt::sum(const double *weights, int count, double h, const double *v) {
@@ -83,7 +75,7 @@ void Attempt::sum(const double *weights, int count, double h, const double *v) {
     for (std::size_t k = 0; k < n; ++k) psi[k] = step_[k], v1[k] = v[k] + step_[n + k];
 }
 
-Verdict Attempt::take(Dynamics &dynamics, const Charts &charts, double h, const double *q,
+Verdict Attempt::take(System &system, const Charts &charts, double t, double h, const double *q,
                       const double *v, const double *a, bool with_errors) {
     const std::size_t n = psi.size();
     const int s = tableau_.stages(), k = tableau_.estimates();
@@ -97,7 +89,8 @@ Verdict Attempt::take(Dynamics &dynamics, const Charts &charts, double h, const 
         if (j == s && !has_end) break;
         double *slope = &slopes_[j * 2 * n];
         charts.rate(psi.data(), v1.data(), slope);
-        verdict = accelerate(dynamics, q1.data(), v1.data(), slope + n);
+        ++evaluations;
+        verdict = system.accelerate(t + h * tableau_.node(j), q1.data(), v1.data(), slope + n);
         if (verdict == Verdict::bad) return verdict;
     }
     if (has_end) std::copy_n(&slopes_[s * 2 * n + n], n, a1.begin());

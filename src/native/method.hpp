@@ -16,6 +16,7 @@ using Settings = std::map<std::string, double>;
 struct Tableau {
     std::vector<double> a, b, errors;
     int stages() const { return static_cast<int>(b.size()); }
+    double node(int stage) const;  // as part of the step
     int estimates() const { return static_cast<int>(errors.size()) / (stages() + 1); }
     // Whether an error estimate needs the acceleration at the end of the step.
     bool looks_ahead() const;
@@ -30,14 +31,11 @@ class Control {
     double error(const std::vector<double> &errors, const double *v0, const double *v1);
     double shrink(double error) const;
     double grow(double error, double before) const;
-    // Error of each velocity that a step may have.
-    const std::vector<double> &tolerance(const double *v0, const double *v1);
-    double finest() const { return finest_; }
 
     const double smallest, largest, time_sum, first_error;
 
   private:
-    double rtol_, atol_, alpha_, beta_, least_error_, finest_;
+    double rtol_, atol_, alpha_, beta_, least_error_;
     std::vector<double> unit_, tolerance_;
 };
 
@@ -46,11 +44,8 @@ class Attempt {
   public:
     Attempt(Tableau tableau, int nq, int nv);
 
-    Verdict take(Dynamics &dynamics, const Charts &charts, double h, const double *q,
+    Verdict take(System &system, const Charts &charts, double t, double h, const double *q,
                  const double *v, const double *a, bool with_errors);
-
-    // Acceleration at a state, without what is locked.
-    Verdict accelerate(Dynamics &dynamics, const double *q, const double *v, double *a);
 
     std::vector<double> psi, q1, v1, a1, errors;
     int evaluations = 0;   // of accelerations so far
@@ -59,7 +54,7 @@ class Attempt {
   private:
     void sum(const double *weights, int count, double h, const double *v);
     Tableau tableau_;
-    std::vector<double> slopes_, step_, none_;
+    std::vector<double> slopes_, step_;
 };
 
 }  // namespace pinloop

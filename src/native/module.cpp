@@ -18,20 +18,15 @@ namespace {
 
 using Terms = std::vector<std::tuple<int, int, int, std::vector<double>>>;
 
-// A whole number in an array, not below one and below another.
-int number(double x, int least, std::size_t end) {
-    require(x >= least && x < static_cast<double>(end), "a link, loop or coordinate that is none");
-    return static_cast<int>(x);
-}
 
 void create_tables(Tables *place, const std::tuple<int, int> &sizes, const Numbers &gravity,
-                   std::vector<int> carried, const std::tuple<Matrix, Matrix, Matrix> &arrays,
-                   const Terms &terms) {
-    const auto &[links, loops, rows] = arrays;
+                   std::vector<int> carried,
+                   const std::tuple<Matrix, Matrix, Matrix, Matrix> &arrays, const Terms &terms) {
+    const auto &[links, twists, loops, rows] = arrays;
     Tables tables;
     std::tie(tables.nq, tables.nv) = sizes;
     require(gravity.size() == 3 && links.shape(1) == 31 && loops.shape(1) == 26 &&
-                rows.shape(1) == 8, "tables of other sizes");
+                rows.shape(1) == 8 && twists.shape(1) == 6, "tables of other sizes");
     const std::size_t nq = std::max(tables.nq, 0), nv = std::max(tables.nv, 0);
     tables.gravity = vec(gravity.data()), tables.carried = std::move(carried);
     int v = 0;
@@ -44,7 +39,10 @@ void create_tables(Tables *place, const std::tuple<int, int> &sizes, const Numbe
                                 {x[25], x[26], x[27], x[28], x[29], x[30]}});
         v += velocities[motion];
     }
-    require(v == tables.nv, "links with other velocities than the robot has");
+    for (std::size_t k = 0; k < twists.shape(0); ++k) {
+        tables.twists.push_back(spatial(twists.data() + 6 * k));
+    }
+    require(v == tables.nv && twists.shape(0) == nv, "links with other velocities than the robot has");
     for (int link : tables.carried) number(link, -1, tables.links.size());
     for (std::size_t k = 0; k < loops.shape(0); ++k) {
         const double *a = loops.data() + 26 * k, *b = a + 13;
@@ -59,7 +57,12 @@ void create_tables(Tables *place, const std::tuple<int, int> &sizes, const Numbe
     for (const auto &[row, in_q, in_v, polynomial] : terms) {
         tables.rows.at(row).terms.push_back({number(in_q, 0, nq), number(in_v, 0, nv), polynomial});
     }
-    tables.complete();
+    for (std::size_t i = 0; i < tables.links.size(); ++i) {
+        int last = tables.last_velocity(tables.links[i].parent);
+        for (int k = tables.links[i].v; k <= tables.last_velocity(static_cast<int>(i)); last = k++) {
+            tables.link_of.push_back(static_cast<int>(i)), tables.before.push_back(last);
+        }
+    }
     new (place) Tables(std::move(tables));
 }
 
@@ -83,14 +86,19 @@ int acceleration(Dynamics &dynamics, const Numbers &q, const Numbers &v, const N
 
 void enter(StopDynamics &stop, const std::vector<int> &rows, double part,
            const std::vector<int> &pinned, const Numbers &armature, const Matrix &torques,
-           double start) {
+           double start, const Matrix &bounds) {
     const std::size_t nv = stop.tables().nv;
-    bool fits = armature.size() == nv && torques.size() == torque_arrays * nv;
+    bool fits = armature.size() == nv && torques.size() == torque_arrays * nv && bounds.shape(1) == 4;
+    std::vector<Bound> copies;
+    for (std::size_t k = 0; fits && k < bounds.shape(0); ++k) {
+        const double *x = bounds.data() + 4 * k;
+        copies.push_back({number(x[0], 0, 4 * nv), x[1], x[2], x[3], 0.0, 0.0});
+    }
     for (int row : rows) fits = fits && row >= 0 && row < static_cast<int>(stop.tables().rows.size());
     for (int k : pinned) fits = fits && k >= 0 && k < stop.tables().nv;
     require(fits, "rows, velocities, rotors or torques that the tables do not have");
     stop.enter(rows, part, pinned, {armature.data(), armature.data() + nv},
-               {torques.data(), torques.data() + torques.size()}, start);
+               {torques.data(), torques.data() + torques.size()}, start, std::move(copies));
 }
 
 std::size_t solve_all(StopDynamics &stop, const Numbers &t, const Matrix &q, const Matrix &v,
@@ -104,18 +112,6 @@ std::size_t solve_all(StopDynamics &stop, const Numbers &t, const Matrix &q, con
     while (k < count && stop.solve(t.data()[k], q.data() + k * nq, v.data() + k * nv,
                                    given.data() + k * nv, solutions.data() + 4 * k * nv)) ++k;
     return k;
-}
-
-bool follow(StopDynamics &stop, double t, double h, const Numbers &q, const Matrix &sums,
-            const Room &basis, const Matrix &given, const Given<double, 3> &solutions) {
-    const std::size_t n = stop.tables().nv, count = sums.shape(0), m = basis.shape(0);
-    bool fits = stop.tables().nq == stop.tables().nv && q.size() == n && basis.size() == m * n &&
-                sums.shape(1) == 2 + 2 * m && given.size() == count * n;
-    for (std::size_t e = 0; e < count; ++e) fits = fits && sums(e, 1) >= 0 && sums(e, 1) < m;
-    require(fits && solutions.size() == 4 * count * n, "sums for another robot");
-    const nb::gil_scoped_release unlocked;
-    return stop.follow(t, h, q.data(), static_cast<int>(count), static_cast<int>(m), sums.data(),
-                       basis.data(), given.data(), solutions.data());
 }
 
 }  // namespace
@@ -133,9 +129,8 @@ NB_MODULE(_kernel, module) {
         .def_prop_ro("multipliers", &Dynamics::multipliers);
     nb::class_<StopDynamics>(module, "StopDynamics")
         .def(nb::init<std::shared_ptr<const Tables>>(), "tables"_a)
-        .def("enter", &enter, "rows"_a, "part"_a, "pinned"_a, "armature"_a, "torques"_a, "start"_a)
-        .def("follow", &follow, "t"_a, "h"_a, "q"_a, "sums"_a, "basis"_a.noconvert(), "given"_a,
-             "solutions"_a.noconvert())
+        .def("enter", &enter, "rows"_a, "part"_a, "pinned"_a, "armature"_a, "torques"_a, "start"_a,
+             "bounds"_a)
         .def("solve_all", &solve_all, "t"_a, "q"_a, "v"_a, "given"_a, "solutions"_a.noconvert());
     bind_steps(module);
     bind_derivatives(module);

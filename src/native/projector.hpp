@@ -9,6 +9,7 @@
 
 #include "charts.hpp"
 #include "closure.hpp"
+#include "held_rows.hpp"
 
 namespace pinloop {
 
@@ -24,23 +25,18 @@ struct Block {
 class Projector {
   public:
     Projector(std::shared_ptr<const Tables> tables, const std::vector<ClosedPair> &pairs,
-              const Settings &settings, std::vector<double> unit, const std::vector<char> &locked,
-              std::vector<double> rotors);
+              const Settings &settings, std::vector<double> unit, const std::vector<char> &locked);
 
     // The coordinates that move, and what is known of regular poses.
-    void begin(Block block, int independent, double best);
-    // Choose the coordinates at a configuration if there is no choice yet.
-    void prepare(const double *q);
-    const Block &block() const { return block_; }
-    int size() const { return closure_.size(); }
+    void begin(Block block, int independent, double regularity, double best);
+    // Leave velocities alone from now on.
+    void lock(const std::vector<char> &locked);
+    int size() const { return rows_.size(); }
 
     // Project a state; false if it cannot be done here. Afterwards `moved`, `regularity`, `best`.
     bool apply(const Charts &charts, double *q, double *v);
-    // Whether the projection of a velocity takes no more than a step may err: by these tolerances,
-    // or if there are none, as much as a fixed step changes the velocity that it starts with.
-    bool is_small(const double *q, const double *start, const double *before, const double *after,
-                  const double *tolerance);
-
+    // The way on which it has moved the configuration, to first order.
+    const std::vector<double> &shift() const { return way_; }
     bool moved = false;
     double regularity = 1.0, best = 0.0;
 
@@ -51,20 +47,18 @@ class Projector {
     void place(const double *q);
     bool correct(const std::vector<double> &right, double error);
     double factor();
-    bool choose();
-    double kinetic(const double *from, const double *to);
 
     std::shared_ptr<const Tables> owned_;
     const Tables &tables_;
     Tree tree_;
-    Closure closure_;
-    std::vector<double> unit_, rotors_;
+    HeldRows rows_;
+    std::vector<ClosedPair> pairs_;
+    std::vector<double> unit_;
     std::vector<int> free_;
     Block block_;
     int independent_ = 0, rank_;
-    double tol_, near_, worse_, worst_, curved_, contradiction_, noise_, rounding_, most_,
-        coarse_;
-    std::vector<double> lines_, pivots_, lu_, inverse_, right_, shift_, trial_, work_, still_;
+    double tol_, near_, worse_, worst_, curved_, contradiction_, noise_;
+    std::vector<double> J_, residual_, lines_, pivots_, lu_, right_, shift_, trial_, work_, still_, way_;
     std::vector<int> order_;
 };
 

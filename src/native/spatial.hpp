@@ -11,6 +11,7 @@ struct Vec {
     double x = 0.0, y = 0.0, z = 0.0;
 };
 
+inline Vec vec(const double *x) { return {x[0], x[1], x[2]}; }
 inline Vec operator+(const Vec &a, const Vec &b) { return {a.x + b.x, a.y + b.y, a.z + b.z}; }
 inline Vec operator-(const Vec &a, const Vec &b) { return {a.x - b.x, a.y - b.y, a.z - b.z}; }
 inline Vec operator-(const Vec &a) { return {-a.x, -a.y, -a.z}; }

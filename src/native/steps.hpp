@@ -31,40 +31,52 @@ struct Taken {
     double *numbers;          // t, size of the next step, error, regularity, best: (most, 5)
     std::int64_t *counts;     // evaluations, rejected steps, whether rows are stale: (most, 3)
     double *q, *v, *a, *psi;  // (most, nq), thrice (most, nv)
+    double *before;           // velocities before they were projected: (most, nv)
+    double *bends;            // of dense output, inside a step: (most, as it has, nv)
 };
+
+// How steps go on after one: with the next, not before Python has looked, or by Python from before.
+enum class Next : int { on, halt, back };
 
 // Work space for one thread at a time; nothing is allocated while steps are taken.
 class Steps {
   public:
+    virtual ~Steps() = default;
     Steps(std::shared_ptr<const Tables> tables, Tableau tableau, const Settings &settings,
           std::vector<double> unit, const std::vector<char> &locked);
 
+    // Step another system than the robot's own dynamics.
+    void follow(System &system) { system_ = &system; }
     void project(std::unique_ptr<Projector> projector) { projector_ = std::move(projector); }
     Projector *projector() { return projector_.get(); }
     Dynamics &dynamics() { return dynamics_; }
     const Tables &tables() const { return *tables_; }
+    // Number of second derivatives inside a step that it writes.
+    virtual std::size_t inside() const { return 0; }
 
     // Take steps from a state until the end, until the rows are stale, or until one is for Python;
     // how many.
     int take(Course course, const double *q, const double *v, const double *a, const Taken &taken);
+    // One accepted step, of whatever size its error allows; false if it is for Python.
+    bool controlled(Course &course, const State &state, const Taken &taken, int k);
 
   private:
-    bool controlled(Course &course, const State &state, const Taken &taken, int k);
+    // See what has happened in a step.
+    virtual Next look(double, Course &, const State &, const Taken &, int) { return Next::on; }
     bool fixed(Course &course, const State &state, const Taken &taken, int k);
-    bool attempt(double h, const State &state, bool with_errors);
-    bool finish(const State &state, bool with_errors, const Taken &taken, int k);
-    bool is_small_shift(const State &state, bool with_errors, const double *q, const double *v);
+    bool finish(double t, const Taken &taken, int k);
     void write(const Course &course, const Taken &taken, int k) const;
 
     std::shared_ptr<const Tables> tables_;
     Dynamics dynamics_;
+    System *system_ = &dynamics_;
     Charts charts_;
     Control control_;
     Attempt attempt_;
     std::unique_ptr<Projector> projector_;
     Verdict last_ = Verdict::good;
-    double trifle_, infinite_;
-    std::vector<double> still_, shift_, rate_;
+    double infinite_;
+    std::vector<double> rate_;
     int rejected_ = 0;
 };
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <tuple>
 
-#include "steps.hpp"
+#include "stop_steps.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -20,7 +20,7 @@ namespace {
 
 using Pair = std::tuple<int, std::string, double>;
 // Rows and columns of the block that is kept, its share, and what is known of regular poses.
-using Known = std::tuple<std::vector<int>, std::vector<int>, double, int, double>;
+using Known = std::tuple<std::vector<int>, std::vector<int>, double, int, double, double>;
 
 template <class Array> std::vector<double> copied(const Array &array) {
     return {array.data(), array.data() + array.size()};
@@ -32,17 +32,49 @@ std::vector<char> marked(const Tables &tables, const std::vector<int> &columns) 
     return marks;
 }
 
-void create(Steps *steps, std::shared_ptr<const Tables> tables,
-            const std::tuple<Matrix, Numbers, Matrix> &tableau, const Settings &settings,
-            const Numbers &unit, const std::vector<int> &locked) {
+using Arrays = std::tuple<Matrix, Numbers, Matrix>;
+
+Tableau checked(const Arrays &tableau, const Tables &tables, const Numbers &unit) {
     const auto &[a, b, errors] = tableau;
     require(a.size() == b.size() * b.size() && b.size() > 0, "a tableau of these sizes is none");
     require(errors.shape(0) <= 2 && errors.size() == errors.shape(0) * (b.size() + 1),
             "error estimates have other sizes than the tableau");
-    require(tables->nv > 0, "nothing moves");
-    require(unit.size() == static_cast<std::size_t>(tables->nv), "one unit per velocity");
-    const Tableau copy{copied(a), copied(b), copied(errors)};
+    require(tables.nv > 0, "nothing moves");
+    require(unit.size() == static_cast<std::size_t>(tables.nv), "one unit per velocity");
+    return {copied(a), copied(b), copied(errors)};
+}
+
+void create(Steps *steps, std::shared_ptr<const Tables> tables, const Arrays &tableau,
+            const Settings &settings, const Numbers &unit, const std::vector<int> &locked) {
+    const Tableau copy = checked(tableau, *tables, unit);
     new (steps) Steps(tables, copy, settings, copied(unit), marked(*tables, locked));
+}
+
+void create_for_stops(StopSteps *steps, std::shared_ptr<StopDynamics> dynamics,
+                      const Arrays &tableau, const Settings &settings, const Numbers &unit,
+                      const std::tuple<Matrix, Matrix, Matrix> &dense) {
+    const auto &[inside, powers, bernstein] = dense;
+    const std::size_t size = powers.shape(0);
+    require(dynamics->tables().nq == dynamics->tables().nv, "joints that are curved");
+    require(size >= 5 && powers.size() == size * size && inside.shape(1) == 2 + 2 * size &&
+                bernstein.size() == (size + 1) * (size + 1), "dense output of other sizes");
+    for (std::size_t k = 0; k < inside.shape(0); ++k) number(inside(k, 1), 0, size);
+    const Tableau copy = checked(tableau, dynamics->tables(), unit);
+    new (steps) StopSteps(dynamics, copy, settings, copied(unit),
+                          {static_cast<int>(size), copied(inside), copied(powers), copied(bernstein)});
+}
+
+// Per line column, whether it is a speed, sign, level and its rate; and what is pinned.
+void watch(StopSteps &steps, const Matrix &table, const std::vector<int> &pinned, double tiny,
+           double slow) {
+    require(table.shape(1) == 5, "five numbers of each that is watched");
+    std::vector<Watched> watched;
+    for (std::size_t k = 0; k < table.shape(0); ++k) {
+        const double *x = table.data() + 5 * k;
+        watched.push_back({number(x[0], 0, steps.tables().nv), x[1] != 0.0, x[2], x[3], x[4]});
+    }
+    if (steps.projector()) steps.projector()->lock(marked(steps.tables(), pinned));
+    steps.watch(std::move(watched), tiny, slow);
 }
 
 // Per velocity a constant torque, a stiffness and a damping; and lines between points of joints:
@@ -75,9 +107,7 @@ void load(Steps &steps, const Matrix &terms, const Matrix &lines, const Matrix &
 
 // Free rotations and slides and pitch of the pair of each loop of tables with the rows.
 void project(Steps &steps, std::shared_ptr<const Tables> tables, const std::vector<Pair> &pairs,
-             const Settings &settings, const std::tuple<Numbers, Numbers> &unit_and_rotors,
-             const std::vector<int> &locked) {
-    const auto &[unit, rotors] = unit_and_rotors;
+             const Settings &settings, const Numbers &unit, const std::vector<int> &locked) {
     const std::size_t nv = steps.tables().nv;
     std::vector<ClosedPair> closed;
     for (const auto &[turns, slides, pitch] : pairs) {
@@ -85,30 +115,20 @@ void project(Steps &steps, std::shared_ptr<const Tables> tables, const std::vect
         closed.push_back({turns, has('x'), has('y'), has('z'), pitch});
     }
     require(closed.size() == tables->loops.size() && tables->nv == steps.tables().nv &&
-                unit.size() == nv && rotors.size() == nv,
-            "loops, units or rotors of another robot");
+                unit.size() == nv, "loops or units of another robot");
     steps.project(std::make_unique<Projector>(tables, closed, settings, copied(unit),
-                                              marked(*tables, locked), copied(rotors)));
+                                              marked(*tables, locked)));
 }
 
 // What Python knows of the projections so far.
 void recall(Steps &steps, const Known &known) {
-    const auto &[rows, columns, share, independent, best] = known;
+    const auto &[rows, columns, share, independent, regularity, best] = known;
     Projector *projector = steps.projector();
     require(projector != nullptr && rows.size() == columns.size(), "there is no such block");
-    for (int row : rows) require(row >= 0 && row < projector->size(), "there is no such row");
-    for (int column : columns) {
-        require(column >= 0 && column < steps.tables().nv, "there is no such velocity");
-    }
+    for (int row : rows) number(row, 0, projector->size());
+    for (int column : columns) number(column, 0, steps.tables().nv);
     const bool holds_all = static_cast<int>(rows.size()) == projector->size();
-    projector->begin({rows, columns, share, holds_all}, independent, best);
-}
-
-// The block that is kept by now.
-std::tuple<std::vector<int>, std::vector<int>, double> block(Steps &steps) {
-    require(steps.projector() != nullptr, "nothing is projected");
-    const Block &block = steps.projector()->block();
-    return {block.rows, block.columns, block.share};
+    projector->begin({rows, columns, share, holds_all}, independent, regularity, best);
 }
 
 // Steps from a state, into arrays with room for some of them.
@@ -116,37 +136,39 @@ int take(Steps &steps, const std::tuple<double, double, double, double, double> 
                            const std::tuple<Numbers, Numbers, Numbers> &state,
                            const std::vector<double> &times, const std::vector<int> &asked,
                            const std::tuple<Room, Given<std::int64_t, 2>> &notes,
-                           const std::tuple<Room, Room, Room, Room> &states) {
+                           const std::tuple<Room, Room, Room, Room, Room> &states,
+                           const Given<double, 3> &bends) {
     const auto &[q, v, a] = state;
     const auto &[numbers, counts] = notes;
-    const auto &[q1, v1, a1, psi] = states;
+    const auto &[q1, v1, a1, psi, before] = states;
     const std::size_t nq = steps.tables().nq, nv = steps.tables().nv, most = numbers.shape(0);
     const auto has = [most](const auto &room, std::size_t n) {
         return room.shape(0) == most && room.shape(1) == n;
     };
     require(q.size() == nq && v.size() == nv && a.size() == nv, "a state of another robot");
     require(has(numbers, 5) && has(counts, 3) && has(q1, nq) && has(v1, nv) && has(a1, nv) &&
-                has(psi, nv), "room for states of another robot");
+                has(psi, nv) && has(before, nv) && bends.size() == most * steps.inside() * nv,
+            "room for states of another robot");
     const auto [t, h, error, end, crawls] = start;
     Course course{t, h, error, end, crawls, times, std::vector<char>(most)};
     for (int number : asked) course.asked.at(number) = 1;
     const Taken taken{static_cast<int>(most), numbers.data(), counts.data(), q1.data(), v1.data(),
-                      a1.data(), psi.data()};
+                      a1.data(), psi.data(), before.data(), bends.data()};
     const nb::gil_scoped_release unlocked;
     return steps.take(std::move(course), q.data(), v.data(), a.data(), taken);
 }
 
-// q (+) psi, the step to there, and the rate of psi with which it moves with velocity v.
-std::tuple<std::vector<double>, std::vector<double>, std::vector<double>> group(
-    std::shared_ptr<const Tables> tables, const Numbers &q, const Numbers &psi, const Numbers &v) {
+// q (+) psi, and the rate of psi with which it moves with velocity v.
+std::tuple<std::vector<double>, std::vector<double>> group(std::shared_ptr<const Tables> tables,
+                                                           const Numbers &q, const Numbers &psi,
+                                                           const Numbers &v) {
     const std::size_t nq = tables->nq, nv = tables->nv;
     require(q.size() == nq && psi.size() == nv && v.size() == nv, "a state of another robot");
     const Charts charts(*tables, std::vector<char>(nv));
-    std::vector<double> moved(nq), step(nv), rate(nv);
+    std::vector<double> moved(nq), rate(nv);
     charts.integrate(q.data(), psi.data(), moved.data());
-    charts.difference(q.data(), moved.data(), step.data());
     charts.rate(psi.data(), v.data(), rate.data());
-    return {moved, step, rate};
+    return {moved, rate};
 }
 
 }  // namespace
@@ -157,11 +179,16 @@ void bind_steps(nb::module_ &module) {
         .def("__init__", &create, "tables"_a, "tableau"_a, "settings"_a, "unit"_a, "locked"_a)
         .def_prop_ro("dynamics", &Steps::dynamics, nb::rv_policy::reference_internal)
         .def("load", &load, "terms"_a, "lines"_a, "pushes"_a, "axes"_a)
-        .def("project", &project, "tables"_a, "pairs"_a, "settings"_a, "unit_and_rotors"_a,
+        .def("project", &project, "tables"_a, "pairs"_a, "settings"_a, "unit"_a,
              "locked"_a)
-        .def("block", &block)
         .def("recall", &recall, "known"_a)
-        .def("take", &take, "start"_a, "state"_a, "times"_a, "asked"_a, "notes"_a, "states"_a);
+        .def("take", &take, "start"_a, "state"_a, "times"_a, "asked"_a, "notes"_a, "states"_a,
+             "bends"_a);
+    nb::class_<StopSteps, Steps>(module, "StopSteps")
+        .def("__init__", &create_for_stops, "dynamics"_a, "tableau"_a, "settings"_a, "unit"_a,
+             "dense"_a)
+        .def("watch", &watch, "table"_a, "pinned"_a, "tiny"_a, "slow"_a)
+        .def_prop_ro("hits", &StopSteps::hits);
 }
 
 }  // namespace pinloop

@@ -21,9 +21,13 @@ inline void require(bool fits, const char *what) {
     if (!fits) throw std::invalid_argument(what);
 }
 
-inline Vec vec(const double *x) { return {x[0], x[1], x[2]}; }
 inline Spatial spatial(const double *x) { return {vec(x), vec(x + 3)}; }
 inline Placement placement(const double *x) { return {{vec(x), vec(x + 3), vec(x + 6)}, vec(x + 9)}; }
+// A whole number in an array, not below one and below another.
+inline int number(double x, int least, std::size_t end) {
+    require(x >= least && x < static_cast<double>(end), "a link, loop or coordinate that is none");
+    return static_cast<int>(x);
+}
 
 void bind_steps(nanobind::module_ &module);
 void bind_derivatives(nanobind::module_ &module);

@@ -16,34 +16,50 @@ enum Torques : int {
     breakaway, width,                    // Stribeck: extra torque at rest, one over its speed
     gain_up, gain_down,                  // of the gear, for torques of both signs
     rotor,                               // inertia that the gear moves, a torque behind it
+    drive_speed, drive_rate,             // speed of what is pinned, and its rate
     torque_arrays
 };
 
-class StopDynamics {
+// What ends a phase: as long as it is negative, `factor x + now + rate (t - start)` of a number `x`
+// of the solution. With the largest and the least of it since `forget`.
+struct Bound {
+    int place;
+    double factor, now, rate, most, least;
+};
+
+class StopDynamics : public System {
   public:
     explicit StopDynamics(std::shared_ptr<const Tables> tables);
 
     // Let a phase begin: rows that hold the loops, the part of the largest one that the others must
-    // not contain of any, what is pinned, rotors in the mass matrix, and what acts from a time on.
+    // not contain of any, what is pinned, rotors in the mass matrix, what acts from a time on, and
+    // what ends it.
     void enter(const std::vector<int> &rows, double part, std::vector<int> pinned,
-               std::vector<double> armature, std::vector<double> torques, double start);
+               std::vector<double> armature, std::vector<double> torques, double start,
+               std::vector<Bound> bounds);
 
     // Acceleration, torque at the joints, behind the gears, and of what pins, one after another;
     // where `given` has accelerations of what is pinned. False if the rows do not hold it.
     bool solve(double t, const double *q, const double *v, const double *given, double *solution);
 
-    // The same at states along a step of size h, on which vectors are sums of m others, `basis`:
-    // rows of `sums` have the part of the step, the row of `basis` that gets h^2 a, weights of the
-    // path from q, and of h v. False if one of them could not be solved.
-    bool follow(double t, double h, const double *q, int count, int m, const double *sums,
-                double *basis, const double *given, double *solutions);
+    Verdict accelerate(double t, const double *q, const double *v, double *a) override;
+    void pin(double t, double *v) const override;
 
-    const Tables &tables() const { return dynamics_.tables(); }
+    // Whether one may have been passed since this was asked last, beside what was seen, too.
+    bool is_bound_near();
+    bool is_free() const { return bounds_.empty(); }
+
+    double start() const { return start_; }
+    const Tables &tables() const { return *tables_; }
+    std::shared_ptr<const Tables> shared_tables() const { return tables_; }
 
   private:
+    const double *of(Torques which) const { return &torques_[which * tables_->nv]; }
+    std::shared_ptr<const Tables> tables_;
     Dynamics dynamics_;
     std::vector<int> pinned_;
-    std::vector<double> armature_, torques_, tau_, q_, v_;
+    std::vector<Bound> bounds_;
+    std::vector<double> armature_, torques_, tau_, solution_;
     double start_ = 0.0;
 };
 

@@ -75,10 +75,9 @@ struct Tables {
     Vec gravity;
 
     // The last velocity on the way from the root to a link, -1 for none.
-    int last_velocity(int link) const;
-
-    // Fill in what follows from the links.
-    void complete();
+    int last_velocity(int link) const {
+        return link < 0 ? -1 : links[link].v + velocities[static_cast<int>(links[link].motion)] - 1;
+    }
 };
 
 }  // namespace pinloop

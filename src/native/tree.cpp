@@ -2,10 +2,8 @@
 
 namespace pinloop {
 
-namespace {
-
 // Where a joint carries its link, in the frame of the joint.
-Placement moved(const Link &link, const double *q) {
+static Placement moved(const Link &link, const double *q) {
     q += link.q;
     switch (link.motion) {
     case Motion::screw:
@@ -24,8 +22,6 @@ Placement moved(const Link &link, const double *q) {
     }
     return {};
 }
-
-}  // namespace
 
 Tree::Tree(const Tables &tables)
     : columns(tables.nv), mass(static_cast<std::size_t>(tables.nv) * tables.nv), forces(tables.nv),

@@ -15,16 +15,17 @@ class Tables:
         sizes: tuple[int, int],
         gravity: Array,
         carried: Sequence[int],
-        arrays: tuple[Array, Array, Array],
+        arrays: tuple[Array, Array, Array, Array],
         terms: Sequence[tuple[int, int, int, Sequence[float]]],
     ) -> None:
         """Make tables from what `kernel_tables` takes from a robot.
 
         Numbers of coordinates and velocities; gravity; per joint of the model its link, -1 for the
-        world; and arrays with a line per link, loop and row.
+        world; and arrays with a line per link, velocity, loop and row.
 
         Of a link: the link that carries it, motion, first coordinate in q, place of the joint (axes
         of the frame, origin), twist of the joint, mass, centre of mass and moments of inertia; of a
+        velocity: its twist in its link; of a
         loop: link and place of frame A, the same of B; of a row: its loop (-1 for a coupling),
         what it takes of the motion of B relative to A, as a kind and a component. Per term of a
         coupling its row, its coordinate in q and in v, and its polynomial, the constant first.
@@ -73,25 +74,14 @@ class StopDynamics:
         armature: Array,
         torques: Array,
         start: float,
+        bounds: Array,
     ) -> None:
         """Let a phase begin in which the same joints stick, follow or slide.
 
         Rows that hold the loops, and the part of the largest one that others must not contain of
-        any; what is pinned; rotors in the mass matrix; torques, shape (11, nv), see
-        `stop_dynamics.hpp`.
+        any; what is pinned; rotors in the mass matrix; torques, shape (13, nv), and bounds, shape
+        (k, 4), see `stop_dynamics.hpp`.
         """
-
-    def follow(
-        self,
-        t: float,
-        h: float,
-        q: Array,
-        sums: Array,
-        basis: Array,
-        given: Array,
-        solutions: Array,
-    ) -> bool:
-        """Solve at states along a step, see `integrate.sums`; False if rows are bad at one."""
 
     def solve_all(self, t: Array, q: Array, v: Array, given: Array, solutions: Array) -> int:
         """Write accelerations and torques to ``solutions``, shape (k, 4, nv), state after state.
@@ -100,10 +90,8 @@ class StopDynamics:
         which the rows are bad.
         """
 
-def group(
-    tables: Tables, q: Array, psi: Array, v: Array
-) -> tuple[list[float], list[float], list[float]]:
-    """``q (+) psi``, the step to there, and ``dexpinv(-psi) v``."""
+def group(tables: Tables, q: Array, psi: Array, v: Array) -> tuple[list[float], list[float]]:
+    """``q (+) psi`` and ``dexpinv(-psi) v``."""
 
 class Steps:
     """Many steps of a run at once, for one thread at a time."""
@@ -135,7 +123,7 @@ class Steps:
         tables: Tables,
         pairs: Sequence[tuple[int, str, float]],
         settings: Mapping[str, float],
-        unit_and_rotors: tuple[Array, Array],
+        unit: Array,
         locked: Sequence[int],
     ) -> None:
         """Project states on the rows of other tables of the robot, in units that compare.
@@ -143,11 +131,8 @@ class Steps:
         Of the pair of each loop the number of free rotations, the free slides, and the pitch.
         """
 
-    def recall(self, known: tuple[Sequence[int], Sequence[int], float, int, float]) -> None:
-        """Rows, columns and share of a block; rank of the rows, and their least pivot at best."""
-
-    def block(self) -> tuple[list[int], list[int], float]:
-        """Rows, columns and share of the block that is kept by now."""
+    def recall(self, known: tuple[Sequence[int], Sequence[int], float, int, float, float]) -> None:
+        """Rows, columns and share of a block; rank of the rows, regularity, least pivot at best."""
 
     def take(
         self,
@@ -156,10 +141,36 @@ class Steps:
         times: Sequence[float],
         asked: Sequence[int],
         notes: tuple[Array, NDArray[np.int64]],
-        states: tuple[Array, Array, Array, Array],
+        states: tuple[Array, Array, Array, Array, Array],
+        bends: Array,
     ) -> int:
         """Take steps from time, with size and error of the last one, to an end.
 
         Writes time, next size, error, regularity and its best; evaluations, rejected steps and
-        whether rows are stale; ``q``, ``v``, ``a``, ``psi``. Returns how many steps were taken.
+        whether rows are stale; ``q``, ``v``, ``a``, ``psi``, and the velocity before projections;
+        of stops `Step.bends`. Returns how many steps were taken.
         """
+
+class StopSteps(Steps):
+    """Steps of a stop in one phase, to the first thing that happens."""
+
+    def __init__(
+        self,
+        dynamics: StopDynamics,
+        tableau: tuple[Array, Array, Array],
+        settings: Mapping[str, float],
+        unit: Array,
+        dense: tuple[Array, Array, Array],
+    ) -> None:
+        """Steps on coordinates that are a vector space; dense output as in `stop_steps.hpp`."""
+
+    def watch(self, table: Array, pinned: Sequence[int], tiny: float, slow: float) -> None:
+        """What to look for in the phase that has been entered.
+
+        Per line column, whether its speed counts, sign, level and its rate; what is pinned; speed
+        that is none; speed below which steps end.
+        """
+
+    @property
+    def hits(self) -> list[int]:
+        """What has happened where the last step ends: lines of the table."""

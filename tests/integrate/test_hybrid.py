@@ -401,6 +401,7 @@ def test_a_state_is_all_that_a_motion_needs_to_go_on(name: str, stop: int) -> No
     resumed = again.run(pickle.loads(put_away))
     assert end.t == resumed.t and end.h == resumed.h and same(end.memory, resumed.memory)
     assert np.array_equal(end.q, resumed.q) and np.array_equal(end.v, resumed.v)
+    assert end.watched is not None and resumed.watched is not None
     assert all(np.array_equal(*pair) for pair in zip(end.watched, resumed.watched, strict=True))
     assert later.log == whole.log[len(whole.log) - len(later.log) :] and len(whole.log) > 6
 

@@ -24,19 +24,19 @@ the motion of B relative to A, see `Pair.components`."""
 Coupling = Sequence[tuple[int, int, Sequence[float]]]
 """Coordinate in q and in v of each joint of a coupling, and its polynomial, the constant first."""
 
-Links = tuple[Array, list[int]]
-"""A line per link, and per joint its link."""
+Links = tuple[Array, Array, list[int]]
+"""A line per link and per velocity, and per joint its link."""
 
 _TIES = "twist", "point", "offset", "rod", "angle"
 """What rows take, by their numbers in the kernel; a point, too, is rows of a twist to a pair."""
 _SCREW, _CIRCLE = 0, 1
 _WHOLE = {
-    "JointModelTranslation": (2, 3),
-    "JointModelSpherical": (3, 4),
-    "JointModelFreeFlyer": (4, 7),
-    "JointModelPlanar": (5, 4),
+    "JointModelTranslation": (2, 3, [0, 1, 2]),
+    "JointModelSpherical": (3, 4, [3, 4, 5]),
+    "JointModelFreeFlyer": (4, 7, [0, 1, 2, 3, 4, 5]),
+    "JointModelPlanar": (5, 4, [0, 1, 5]),
 }
-"""Numbers of motions in the kernel, see `tables.hpp`, and of their coordinates."""
+"""Numbers of motions in the kernel, see `tables.hpp`, and of coordinates; places of the twists."""
 _PRODUCTS = "JointModelUniversal", "JointModelSphericalZYX"
 """Joints that are hinges one after another."""
 
@@ -104,7 +104,7 @@ def tables_of(
     tree = tree or _links(model)
     if tree is None:
         return None
-    links, carried = tree
+    links, twists, carried = tree
     loops, rows = list[list[float]](), list[list[float]]()
     for number, (a, place_a, b, place_b, along) in enumerate(ties):
         loops.append([carried[a], *frame_numbers(place_a), carried[b], *frame_numbers(place_b)])
@@ -113,10 +113,8 @@ def tables_of(
     for coupling in couplings:
         terms += [(len(rows), *term) for term in coupling]
         rows.append([-1, 0, *[0.0] * 6])
-    arrays = (links, np.array(loops).reshape(-1, 26))
-    gravity = np.array(model.gravity.linear)
-    shapes = (*arrays, np.array(rows, dtype=float).reshape(-1, 8))
-    return Tables((model.nq, model.nv), gravity, carried, shapes, terms)
+    arrays = links, twists, _lines(loops, 26), _lines(rows, 8)
+    return Tables((model.nq, model.nv), np.array(model.gravity.linear), carried, arrays, terms)
 
 
 @remembered
@@ -127,7 +125,7 @@ def _links_of(robot: Mechanism) -> Links | None:
 
 def _links(model: pin.Model) -> Links | None:
     """The links of a model; None if there is a joint that is not known."""
-    links, carried = list[list[float]](), [-1]
+    links, twists, carried = list[list[float]](), list[list[float]](), [-1]
     neutral = pin.neutral(model)
     for number in range(1, model.njoints):
         joint, body, parent = model.joints[number], model.inertias[number], model.parents[number]
@@ -135,14 +133,19 @@ def _links(model: pin.Model) -> Links | None:
         if chain is None:
             return None
         before, q = carried[parent], joint.idx_q
-        for motion, count, place, axis in chain:
+        for motion, count, place, axes in chain:
             # The last link of the chain is the body, the others are massless.
-            links.append([before, motion, q, *frame_numbers(place), *axis, *[0.0] * 10])
+            links.append([before, motion, q, *frame_numbers(place), *axes[0], *[0.0] * 10])
+            twists += axes
             before, q = len(links) - 1, q + count
         moments = body.inertia[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]].tolist()
         links[-1][-10:] = [body.mass, *body.lever, *moments]
         carried.append(before)
-    return np.array(links).reshape(-1, 31), carried
+    return _lines(links, 31), _lines(twists, 6), carried
+
+
+def _lines(lines: Sequence[Sequence[float]], width: int) -> Array:
+    return np.array(lines, dtype=float).reshape(-1, width)
 
 
 def frame_numbers(place: pin.SE3) -> list[float]:
@@ -152,10 +155,10 @@ def frame_numbers(place: pin.SE3) -> list[float]:
 
 def _chain(
     joint: pin.JointModel, place: pin.SE3, neutral: Array
-) -> list[tuple[int, int, pin.SE3, list[float]]] | None:
+) -> list[tuple[int, int, pin.SE3, list[list[float]]]] | None:
     """A joint as joints of the kernel, one after another; None if one of them is not known.
 
-    Of each its motion, number of coordinates, place in the link that carries it, and axis.
+    Of each its motion, number of coordinates, place in the link that carries it, and twists.
     """
     name, chain = joint.shortname(), []
     if name == "JointModelComposite":
@@ -168,8 +171,8 @@ def _chain(
             place = pin.SE3.Identity()
         return chain
     if name in _WHOLE:
-        motion, count = _WHOLE[name]
-        return [(motion, count, place, [0.0] * 6)]
+        motion, count, axes = _WHOLE[name]
+        return [(motion, count, place, np.eye(6)[axes].tolist())]
     if name not in _PRODUCTS and not (joint.nv == 1 and joint.nq in (1, 2)):
         return None
     # Twists of a product of hinges turn with its coordinates: at zero they are the axes.
@@ -177,6 +180,6 @@ def _chain(
     joint.calc(data, neutral)
     for axis in data.S.reshape(6, -1).T.tolist():
         circle = joint.nq != joint.nv
-        chain.append((_CIRCLE if circle else _SCREW, 1 + circle, place, axis))
+        chain.append((_CIRCLE if circle else _SCREW, 1 + circle, place, [axis]))
         place = pin.SE3.Identity()
     return chain

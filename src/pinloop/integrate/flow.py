@@ -9,7 +9,6 @@ from typing import NamedTuple
 from ..boundary.marks import Array
 from .munthe_kaas import ConfigurationGroup, RightHandSide, Step
 from .recording import Segment
-from .sums import Follow
 
 State = tuple[Array, Array, Array]
 """Configuration, velocity, acceleration."""
@@ -29,6 +28,7 @@ class ManySteps(NamedTuple):
             steps end; and of the numbers of the steps
             before which it is asked whether the motion is stiff. None if there are none.
         record: takes notice of some of these steps.
+        watches: whether it looks what happens in them, and ends where something does.
     """
 
     take: Callable[
@@ -36,6 +36,7 @@ class ManySteps(NamedTuple):
         Segment | None,
     ]
     record: Callable[[Segment], None]
+    watches: bool = False
 
 
 class StepFailed(Exception):  # noqa: N818 - says what happened
@@ -70,7 +71,6 @@ class Flow:
         fine: whether dense output is to be as accurate as the method, see `Step`; that takes
             further evaluations, in any order.
         many: what takes many steps at once where it can, if there is anything.
-        follow: what evaluates many accelerations at once where it can, on a vector space.
     """
 
     acceleration: RightHandSide
@@ -81,4 +81,3 @@ class Flow:
     loss: Callable[[Step, Array, Array | None], object | None] | None = None
     fine: bool = False
     many: ManySteps | None = None
-    follow: Follow | None = None

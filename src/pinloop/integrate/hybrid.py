@@ -19,6 +19,7 @@ from .event_location import Crossing, GuardMemory, Guards
 from .flow import MANY, Flow, StepFailed
 from .guards import Guard
 from .munthe_kaas import Step
+from .recording import Segment
 from .stepping import StepMemory, Stepper
 
 M = TypeVar("M")
@@ -41,7 +42,7 @@ class HybridState(NamedTuple, Generic[M]):
         mode: what holds until the next event.
         h: size of the next step [s].
         memory: of the control of steps.
-        watched: of the guards of the mode.
+        watched: of the guards of the mode; None where others look what happens.
         passed: time up to which all has happened that was due [s].
         recent: time and name of what has happened lately.
         ended: whether the motion ends here.
@@ -54,7 +55,7 @@ class HybridState(NamedTuple, Generic[M]):
     mode: M
     h: float
     memory: StepMemory
-    watched: GuardMemory
+    watched: GuardMemory | None
     passed: float = -np.inf
     recent: tuple[tuple[float, str], ...] = ()
     ended: bool = False
@@ -175,8 +176,8 @@ class HybridIntegrator(Generic[M, E]):
             v: velocity, shape (nv,).
             mode: mode.
         """
-        t, unknown = self._start, self._system.guards(mode).unknown
-        state = HybridState(t, q, v, v, mode, 0.0, StepMemory(), unknown)
+        t = self._start
+        state = HybridState(t, q, v, v, mode, 0.0, StepMemory(), None)
         state = self._settled(state, Change(mode, q, v, begins=True))
         state = state._replace(passed=-np.inf)  # nothing that is due has happened yet
         state = self._happen(state, self._system.due(state, begun=True), None)
@@ -209,14 +210,16 @@ class HybridIntegrator(Generic[M, E]):
         """
         system, flow = self._system, self._system.flow(state.mode)
         ahead = None if flow.many is None else system.ahead(state)
-        if flow.many is None or ahead is None or ahead.rests or ahead.longest < np.inf:
+        if flow.many is None or ahead is None or ahead.rests:
             return state, True
         end, start = min(self._until, ahead.end), (state.q, state.v, state.a)
         times = self._planned(state.t, end, MANY) if self._stepper.method.step else []
-        span = state.t, state.h, end
+        span = state.t, min(state.h, ahead.longest), end
         whole = segment = self._stepper.many(flow, state.memory, span, start, times)
+        if segment is not None and flow.many.watches:
+            return self._led(state, segment), False
         while segment is not None:
-            clear, watched = system.guards(state.mode).clear(segment, state.watched)
+            clear, watched = system.guards(state.mode).clear(segment, self._watched(state))
             count = max(clear, 1)
             rest = segment.part(count, len(segment)) if count < len(segment) else None
             part, segment = segment.part(0, count) if rest else segment, rest
@@ -232,23 +235,38 @@ class HybridIntegrator(Generic[M, E]):
             flow.many.record(part)
             if events := system.due(state, begun=False):
                 return self._happen(state, events, None), False
-        goes_on = whole is not None and (
-            len(whole) == MANY or state.t >= end or bool(whole.counts[-1, 2])
-        )
-        return state, not goes_on
+        return state, whole is None
+
+    def _led(self, state: HybridState[M], segment: Segment) -> HybridState[M]:
+        """The state after steps in which somebody has looked what happens, and after that."""
+        system, many = self._system, self._system.flow(state.mode).many
+        memory, h = self._stepper.account(segment, state.memory), float(segment.notes[-1, 0])
+        here = float(segment.t[-1]), segment.q[-1], segment.v[-1], segment.a[-1], state.mode
+        state = HybridState(*here, h, memory, None, state.passed, state.recent)
+        assert many is not None
+        many.record(segment)
+        events = [*system.due(state, begun=False), *(segment.events or ())]
+        return self._happen(state, events, None) if events else state
+
+    def _watched(self, state: HybridState[M]) -> GuardMemory:
+        """What the guards of the mode remember, seen anew if others have looked until now."""
+        if state.watched is not None:
+            return state.watched
+        guards = self._system.guards(state.mode)
+        return guards.look(*state[:3], (guards, guards.unknown))
 
     def _through(
         self, state: HybridState[M], step: Step, h: float, memory: StepMemory
     ) -> HybridState[M]:
         """The state after a step that has been taken, or after the next event in it."""
         system, guards = self._system, self._system.guards(state.mode)
-        crossing, watched = guards.locate(step, state.watched)
+        crossing, watched = guards.locate(step, before := self._watched(state))
         while crossing is not None and state.t < crossing.t < step.t1:
             h = max(h, step.t1 - crossing.t)
             step, reached = self._taken_again(state, step, crossing)
             if reached:
                 break
-            crossing, watched = guards.locate(step, state.watched)
+            crossing, watched = guards.locate(step, before)
         if crossing is None or crossing.t > state.t:
             _, _, _, _, mode, _, _, _, passed, recent, ended = state
             state = HybridState(
@@ -332,7 +350,8 @@ class HybridIntegrator(Generic[M, E]):
         """The state after all that happens at an instant, and all that follows from it at once."""
         system = self._system
         if events and crossing is not None:
-            watched = system.guards(state.mode).note(crossing, state.watched, *state[:3])
+            watched = self._watched(state)
+            watched = system.guards(state.mode).note(crossing, watched, *state[:3])
             state = state._replace(watched=watched)
         while events:
             change = system.handle(state, events)
@@ -345,11 +364,15 @@ class HybridIntegrator(Generic[M, E]):
     def _settled(self, state: HybridState[M], change: Change[M]) -> HybridState[M]:
         """The state that a change leads to, seen by the guards of its mode."""
         system, (t, q, v, a, mode, h, memory, watched, *_) = self._system, state
-        old, new = system.guards(mode), system.guards(change.mode)
+        flow = system.flow(change.mode)
         if change.begins:
-            flow = system.flow(change.mode)
             (q, v, a), memory = self._stepper.begin(flow, memory, t, change.q, change.v)
-        watched, recent = new.look(t, q, v, (old, watched)), self._without_chatter(state, change)
+        recent = self._without_chatter(state, change)
+        if flow.many is not None and flow.many.watches:
+            watched = None
+        else:
+            old, new = system.guards(mode), system.guards(change.mode)
+            watched = new.look(t, q, v, (old, old.unknown if watched is None else watched))
         state = HybridState(t, q, v, a, change.mode, h, memory, watched, t, recent, change.ended)
         if change.begins:
             system.record(state, None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,11 +87,14 @@ class Segment:
         v: velocities, shape (k + 1, nv).
         a: accelerations, shape (k + 1, nv).
         psi: the steps in the algebra, shape (k, nv).
+        before: velocities at their ends before these were projected, shape (k, nv).
         notes: after each the size of the next step [s], the error over its tolerance, and the
             regularity of the constraints, now and at its best, shape (k, 4).
         counts: evaluations and rejected steps of each, and whether the constraints may be met by
             other means after it, shape (k, 3).
         follows: right-hand side, see `Step`.
+        inner: `Step.bends` of each, shape (k, 3, nv), if they are known.
+        events: what happens at their end; None if nobody has looked what happens in them.
     """
 
     manifold: Manifold
@@ -100,9 +103,12 @@ class Segment:
     v: Array
     a: Array
     psi: Array
+    before: Array
     notes: Array
     counts: NDArray[np.int64]
     follows: RightHandSide | None = None
+    inner: Array | None = None
+    events: tuple[Any, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.psi)
@@ -110,14 +116,17 @@ class Segment:
     def part(self, first: int, last: int) -> Segment:
         """The steps from one to another, which is not among them."""
         ends = {name: getattr(self, name)[first : last + 1] for name in "tqva"}
-        steps = {name: getattr(self, name)[first:last] for name in ("psi", "notes", "counts")}
-        return replace(self, **ends, **steps)
+        names = "psi", "before", "notes", "counts", *(["inner"] if self.inner is not None else [])
+        steps = {name: getattr(self, name)[first:last] for name in names}
+        events = self.events if self.events is None or last == len(self) else ()
+        return replace(self, **ends, **steps, events=events)
 
     def step(self, k: int) -> Step:
         """One of the steps."""
         t0, t1 = self.t[k : k + 2].tolist()
         (q0, q1), (v0, v1), (a0, a1) = ((x[k], x[k + 1]) for x in (self.q, self.v, self.a))
-        return Step(self.manifold, t0, t1, q0, v0, a0, self.psi[k], q1, v1, a1, self.follows)
+        inner = None if self.inner is None else self.inner[k]
+        return Step(self.manifold, t0, t1, q0, v0, a0, self.psi[k], q1, v1, a1, self.follows, inner)
 
     def quintics(self, columns: NDArray[np.intp]) -> tuple[Array, Array]:
         """`Step.quintic` of coordinates that are no part of a curved group, and sizes of steps.
@@ -180,10 +189,14 @@ class EveryStep:
         self._t[n:end], self.q[n:end], self._v[n:end] = segment.t[1:], segment.q[1:], segment.v[1:]
         self._a[n:end], self._mode[n:end] = segment.a[1:], mode
         self._psi[n - 1 : end - 1] = segment.psi
-        if self._inner is None and segment.follows is not None:
+        inner = segment.inner
+        if inner is None:
+            unknown = np.inf if segment.follows is None else np.nan
+            inner = np.full_like(segment.psi[:, None], unknown)
+        if self._inner is None and not np.isinf(inner).any():
             self._inner = np.full((len(self._t), len(INNER), self._v.shape[1]), np.inf)
         if self._inner is not None:
-            self._inner[n - 1 : end - 1] = np.inf if segment.follows is None else np.nan
+            self._inner[n - 1 : end - 1] = inner
         self.count = end
 
     def states(self) -> States:

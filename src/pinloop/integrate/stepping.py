@@ -27,7 +27,6 @@ from .munthe_kaas import (
     StepControl,
 )
 from .recording import Segment
-from .sums import INSIDE, end_step, try_step
 
 WHEN_STIFF = "radau9"
 """The method that goes on where explicit steps would crawl."""
@@ -174,8 +173,24 @@ class Stepper:
         asked = self._asked_within(memory.taken)
         span = t, h, memory.error, end, self._crawls(memory)
         segment = flow.many.take(span, state, times, asked)
-        if segment is not None and flow.fine and self._outruns:
+        if segment is not None and flow.loss is not None:
+            segment = self._with_small_shifts(flow, segment)
+        if segment is not None and segment.inner is None and flow.fine and self._outruns:
             return replace(segment, follows=partial(self._evaluated, flow.acceleration))
+        return segment
+
+    def _with_small_shifts(self, flow: Flow, segment: Segment) -> Segment | None:
+        """The first steps whose projection takes no more than their error; None if there are none.
+
+        The next one is to be taken by itself, which tells what is wrong.
+        """
+        assert flow.loss is not None
+        moved, least = np.abs(segment.v[1:] - segment.before).max(axis=1), self._control.finest
+        if self.method.step is not None:
+            least = PROJECTED_TRIFLE * np.abs(segment.before).max(axis=1)
+        for k in (moved > least).nonzero()[0].tolist():
+            if self._loss(flow, segment.step(k), segment.before[k]) is not None:
+                return segment.part(0, k) if k else None
         return segment
 
     def account(self, segment: Segment, memory: StepMemory) -> StepMemory:
@@ -378,7 +393,7 @@ class Stepper:
 
     def _require_small_shift(self, flow: Flow, step: Step, before: Array) -> None:
         """Raise if the projection at the end of a step has taken more than its error."""
-        if flow.loss is None or step.v1 is before:
+        if step.v1 is before:
             return
         fixed = self.method.step is not None
         # Most often the largest number settles it; of a few, Python's max is faster than NumPy's.
@@ -387,8 +402,7 @@ class Stepper:
             PROJECTED_TRIFLE * max(map(abs, before.tolist())) if fixed else self._control.finest
         ):
             return
-        tolerance = None if fixed else self._control.tolerance(step.v0, before)
-        loss = flow.loss(step, before, tolerance)
+        loss = self._loss(flow, step, before)
         if loss is None:
             return
         if fixed:
@@ -396,6 +410,14 @@ class Stepper:
         else:
             advice = "start farther off a singular pose; a prescribed motion needs its true rates"
         raise StepFailed(f"{loss} at t = {step.t1:.6g} s; {advice}", "speed taken")
+
+    def _loss(self, flow: Flow, step: Step, before: Array) -> object | None:
+        """Why the projection at the end of a step takes more than its error, if it does."""
+        if flow.loss is None:
+            return None
+        fixed = self.method.step is not None
+        tolerance = None if fixed else self._control.tolerance(step.v0, before)
+        return flow.loss(step, before, tolerance)
 
     def _tried(
         self, flow: Flow, memory: StepMemory, t: float, h: float, state: State
@@ -422,10 +444,6 @@ class Stepper:
             f = partial(self._evaluated, flow.acceleration)
             return self._implicit.attempt(manifold, f, t, h, state, memory.iterated)
         self.evaluations += self._stages
-        if flow.follow is not None and self.method.step is None:
-            attempt = try_step(flow.follow, self._tableau, t, h, state)
-            if attempt is not None:
-                return attempt, memory.iterated
         attempt = self.method.attempt(manifold, flow.acceleration, t, h, state)
         return attempt, memory.iterated
 
@@ -437,17 +455,11 @@ class Stepper:
             # First order in the shift, which is as small as the error of the step.
             psi = psi + manifold.dexp_inv(state[0], psi, manifold.difference(attempt.q, q))
             a = a if attempt.start is not None else None
-        fine, inner = flow.fine and self._outruns and attempt.start is None, attempt.inner
-        if flow.follow is not None and attempt.start is None and (a is None or fine):
-            span = t, t_next - t
-            if ends := end_step(flow.follow, span, state, (psi, v), inside=fine):
-                a, inner = ends
-                self.evaluations += 1 + (INSIDE if fine else 0)
         if a is None:
             self.evaluations += 1
             a = flow.acceleration(t_next, q, v)
-        follows = None
-        if fine and inner is None:
+        follows, inner = None, attempt.inner
+        if flow.fine and self._outruns and attempt.start is None:
             follows = partial(self._evaluated, flow.acceleration)
         q0, v0, a0 = state
         a0 = a0 if attempt.start is None else attempt.start

@@ -6,8 +6,8 @@ coordinates or rows, a step near a bifurcation, one that shrinks to nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from ..integrate import MANY, MuntheKaas, Segment, State, StepControl
 from ..model.mechanism import Mechanism
 from ..model.workspace import remembered
 from ..tolerances import Regularity
-from .accuracy import COARSE_SPEED, MOST_TAKEN
 from .modes import RobotManifold
 from .stabilization import CURVED, Projector
 
@@ -32,16 +31,14 @@ if HAS_KERNEL:
     from .._kernel import Steps, Tables
 
 _TOLERANCES = (
-    "CONTRADICTION", "GRAM_NOISE", "LEAST_ERROR", "PROJECTED_TRIFLE", "SPEED_ROUNDING", "TIME_SUM"
+    "CONTRADICTION", "GRAM_NOISE", "LEAST_ERROR", "TIME_SUM"
 )  # fmt: skip
 _NUMBERS = {
     **{name: getattr(tolerances, name) for name in _TOLERANCES},
     **{name: getattr(Regularity, name) for name in ("NEAR", "WORSE", "WORST")},
-    "COARSE_SPEED": COARSE_SPEED,
     "CURVED": CURVED,
     "INFINITE": INFINITE,
     "FIRST_ERROR": StepControl.FIRST_ERROR,
-    "MOST_TAKEN": MOST_TAKEN,
 }
 
 
@@ -109,11 +106,6 @@ class NativeSteps:
             native._steps.load(*loads)
         return native
 
-    @property
-    def block(self) -> tuple[list[int], list[int], float]:
-        """Rows, columns and share of the block of coordinates that it has projected with last."""
-        return self._steps.block()
-
     def take(
         self,
         start: tuple[float, float, float, float, float],
@@ -129,18 +121,72 @@ class NativeSteps:
             limits = held.stale.tolist(), held.bad.tolist()
             steps.dynamics.hold(held.chosen.tolist(), *limits, self._armature)
             self._held = held
-        if self._projector is not None:
-            steps.recall(self._projector.known)
-        # The state that is given is the first one.
-        t, notes, counts = np.empty(MANY + 1), np.empty((MANY, 5)), np.empty((MANY, 3), np.int64)
-        q, v, a = (np.empty((MANY + 1, len(x))) for x in state)
-        psi = np.empty((MANY, len(state[1])))
-        t[0], q[0], v[0], a[0] = start[0], *state
-        rooms = q[1:], v[1:], a[1:], psi
-        count = steps.take(start, state, times, asked, (notes, counts), rooms)
-        t[1:] = notes[:, 0]
-        whole = Segment(self._manifold, t, q, v, a, psi, notes[:, 1:], counts)
-        return whole.part(0, count) if count else None
+        kernel = Kernel(steps, self._projector, self._manifold)
+        return take_steps(kernel, start, state, times, asked)
+
+
+class Kernel(NamedTuple):
+    """A kernel that takes steps.
+
+    Args:
+        steps: the kernel.
+        projector: what knows how to project; None if nothing does.
+        manifold: configuration group.
+        inside: number of second derivatives inside a step that the kernel writes.
+        events: what has happened where the last step ends, asked afterwards; None if it does not
+            look for that.
+    """
+
+    steps: Steps
+    projector: Projector | None
+    manifold: RobotManifold
+    inside: int = 0
+    events: Callable[[], tuple[Any, ...]] | None = None
+
+
+def take_steps(
+    kernel: Kernel,
+    start: tuple[float, float, float, float, float],
+    state: State,
+    times: list[float],
+    asked: list[int],
+    most: int = MANY,
+) -> Segment | None:
+    """Let a kernel take so many steps at most; see `ManySteps`.
+
+    Where it cannot, what it moves to project a state is chosen anew, and it tries again.
+    """
+    steps, projector, manifold, inside, events = kernel
+    # The state that is given is the first one.
+    t, notes, counts = np.empty(most + 1), np.empty((most, 5)), np.empty((most, 3), np.int64)
+    q, v, a = (np.empty((most + 1, len(x))) for x in state)
+    psi, before = np.empty((2, most, len(state[1])))
+    inner = np.empty((most, inside, len(state[1])))
+    t[0], q[0], v[0], a[0] = start[0], *state
+    rooms = q[1:], v[1:], a[1:], psi, before
+    asked = [k for k in asked if k < most]
+    notes_and_counts, count = (notes, counts), 0
+    for known in (True, False):
+        if projector is not None:
+            if not known and not projector.choose(start[0], state[0]):
+                break
+            steps.recall(projector.known)
+        count = steps.take(start, state, times, asked, notes_and_counts, rooms, inner)
+        if count or projector is None:
+            break
+    if count == 0:
+        return None
+    if projector is not None:
+        projector.remember(*notes[count - 1, 3:].tolist())
+    t[1:] = notes[:, 0]
+    last = count + 1
+    return Segment(
+        manifold,
+        *(t[:last], q[:last], v[:last], a[:last]),
+        *(psi[:count], before[:count], notes[:count, 1:], counts[:count]),
+        inner=inner[:count] if inside else None,
+        events=events and events(),
+    )
 
 
 @remembered
@@ -163,19 +209,35 @@ def _create_steps(
 ) -> Steps:
     """A kernel; ``projection``: its tolerance, and how many rows are independent, -1 if unknown."""
     tableau, unit = method.tableau, np.where(robot.is_translation, robot.length, 1.0)
-    alpha, beta = StepControl.exponents(tableau)
-    settings = _NUMBERS | {"alpha": alpha, "beta": beta}
-    settings |= {name: getattr(method, name) for name in ("rtol", "atol", "smallest", "largest")}
     arrays = tableau.a, tableau.b, tableau.error_weights
-    steps = Steps(tables, arrays, settings, unit, [*locked])
+    steps = Steps(tables, arrays, settings_of(method), unit, [*locked])
     if projection is not None:
-        settings["tol"], settings["rank"] = projection
-        pairs = [loop.pair for loop in robot.loops]
-        free = [(len(pair.turns), pair.slides, pair.advance) for pair in pairs]
-        rows = tables_of_rows(robot, whole=False)
-        assert rows is not None
-        steps.project(rows, free, settings, (unit, np.array(robot.model.armature)), [*locked])
+        let_project(steps, robot, method, locked, projection)
     return steps
+
+
+def settings_of(method: MuntheKaas) -> dict[str, float]:
+    """The numbers of a method, and all that `Stepper` and `Projector` compare with."""
+    alpha, beta = StepControl.exponents(method.tableau)
+    given = {name: getattr(method, name) for name in ("rtol", "atol", "smallest", "largest")}
+    return _NUMBERS | given | {"alpha": alpha, "beta": beta}
+
+
+def let_project(
+    steps: Steps,
+    robot: Mechanism,
+    method: MuntheKaas,
+    locked: tuple[int, ...],
+    projection: tuple[float, int],
+) -> None:
+    """Let a kernel project; see `_create_steps`."""
+    settings = settings_of(method) | {"tol": projection[0], "rank": projection[1]}
+    unit = np.where(robot.is_translation, robot.length, 1.0)
+    pairs = [loop.pair for loop in robot.loops]
+    free = [(len(pair.turns), pair.slides, pair.advance) for pair in pairs]
+    rows = tables_of_rows(robot, whole=False)
+    assert rows is not None
+    steps.project(rows, free, settings, unit, [*locked])
 
 
 def native_loads(robot: Mechanism, forces: Sequence[Force]) -> tuple[Array, ...] | None:

@@ -390,9 +390,6 @@ class Run:
         t, q, v = float(segment.t[-1]), segment.q[-1], segment.v[-1]
         self._last = t, q, v
         self._watch_loops(q)  # once torn they stay so
-        if self._projector is not None:
-            regularity, best = segment.notes[-1, 2:].tolist()
-            self._projector.remember(regularity, best, native.block)
         if segment.counts[-1, 2]:
             self._along(t, q, v)  # which finds out whether to hold other rows
             self._along.advance(q)

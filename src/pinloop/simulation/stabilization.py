@@ -158,24 +158,19 @@ class Projector:
         return self._projection.tol
 
     @property
-    def known(self) -> tuple[list[int], list[int], float, int, float]:
-        """Rows, columns and share of the block that is kept; rank of the rows, least pivot at best.
+    def known(self) -> tuple[list[int], list[int], float, int, float, float]:
+        """Rows, columns and share of the block; rank of the rows, regularity, least pivot at best.
 
         The former are empty if no block is kept for all rows.
         """
         rows, columns, share = self._blocks.get("all", _NO_BLOCK)
         numbers = np.arange(len(self._scale))[rows].tolist()
-        return numbers, columns.tolist(), share, self._independent, self._best
+        parts = self._independent, self.regularity, self._best
+        return numbers, columns.tolist(), share, *parts
 
-    def remember(
-        self, regularity: float, best: float, block: tuple[list[int], list[int], float]
-    ) -> None:
-        """Take over what others have found out at the last state, and the block that they keep."""
+    def remember(self, regularity: float, best: float) -> None:
+        """Take over what others have found out at the last state."""
         self.regularity, self._best = regularity, best
-        rows, columns, share = block
-        if columns:
-            chosen = slice(None) if len(rows) == len(self._scale) else np.array(rows)
-            self._blocks["all"] = _Block(chosen, np.array(columns), share)
 
     def position(self, t: float, q: Array) -> tuple[Array, bool]:
         """Configuration on the manifold, by Newton's method along the chosen coordinates."""
@@ -213,11 +208,12 @@ class Projector:
             for J in self._known[::-1]:
                 self._look(J)
 
-    def choose(self, t: float, q: Array) -> None:
-        """Choose dependent coordinates where a run starts, so that the first step has them."""
-        if len(self._scale) and self._holonomic is None and self.chooses:
-            J = self._closure(t, q)[0]
-            self._correction(q, J, np.zeros(len(J)), "position", 0.0)
+    def choose(self, t: float, q: Array) -> bool:
+        """Choose dependent coordinates, so that a step has them; whether there are any."""
+        if len(self._scale) == 0 or self._holonomic is not None or not self.chooses:
+            return False
+        J = self._closure(t, q)[0]
+        return self._chosen("all", q, J, RANK, None)[1] is not None
 
     def look(self, t: float, q: Array) -> None:
         """Find out how independent the rows are at a configuration."""
@@ -362,19 +358,31 @@ class Projector:
         tolerance = min(max(RANK, 10 * error), 1e-2)
         free, columns = self._free, self._fixed_set
         if columns is None:
-            M, rows = self._equations.mass(q) * self._metric, J
-            if len(free) < J.shape[1]:
-                M, rows = M[np.ix_(free, free)], J[:, free]
             if self._projection.coordinates == "mass":
+                M, rows = self._moving(q, J)
                 shift[free] = Saddle(M, rows, tolerance=tolerance, max_rank=max_rank).project(b)
                 return shift
-            columns = free[dependent_coordinates(M, rows, tolerance, max_rank)[0]]
-            block = self._remembered(kept, J, columns)
+            columns, block = self._chosen(kept, q, J, tolerance, max_rank)
             if block is not None and (solution := _met(block, J, b, slack)) is not None:
                 shift[columns] = solution
                 return shift
         shift[columns] = np.linalg.lstsq(J[:, columns], b, rcond=tolerance)[0]
         return shift
+
+    def _moving(self, q: Array, J: Array) -> tuple[Array, Array]:
+        """Mass matrix and rows of what may move, in units."""
+        M, free = self._equations.mass(q) * self._metric, self._free
+        if len(free) < J.shape[1]:
+            return M[np.ix_(free, free)], J[:, free]
+        return M, J
+
+    def _chosen(
+        self, level: str, q: Array, J: Array, tolerance: float, max_rank: int | None
+    ) -> tuple[NDArray[np.intp], _Block | None]:
+        """Dependent coordinates, and what is kept of them."""
+        columns = dependent_coordinates(*self._moving(q, J), tolerance, max_rank)[0]
+        columns = self._free[columns]
+        return columns, self._remembered(level, J, columns)
 
     def _remembered(self, level: str, J: Array, columns: NDArray[np.intp]) -> _Block | None:
         """Keep a choice of dependent coordinates, with as many rows that contain the others."""

@@ -5,7 +5,9 @@ The matrices are those of `StopEquations` in Python. Skipped where the kernel wa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,10 @@ import pytest
 
 import pinloop as pl
 from pinloop.dynamics import kernel_tables
+from pinloop.integrate import HybridIntegrator, Segment
 from pinloop.model.description import Coupling
 from pinloop.model.mechanism import build
+from pinloop.safety.stopping.native_phases import NativePhases
 from pinloop.safety.stopping.plan import as_category
 from pinloop.safety.stopping.prepared_robot import prepare_robot
 from pinloop.safety.stopping.stop import stop_prepared
@@ -42,7 +46,7 @@ class Both:
         plain = pl.EquationsOfMotion(self.history.robot, formulation=pl.Automatic("python"))
         home = plain.around(0.0, result.run.q[0])
         self.python = StopEquations(home, self.history.train)
-        assert self.python._kernel is None
+        assert self.python.kernel is None
 
     def compare(self, seed: int) -> int:
         """Compare along the stop, at other speeds, too; how many phases the kernel did."""
@@ -58,7 +62,7 @@ class Both:
             ours, theirs = self.native.solve(t, q, v), self.python.solve(t, q, v)
             for mine, other in zip(ours, theirs, strict=True):
                 close(mine, other, SAME, max(FALL, float(np.abs(other).max())))
-            if self.native._in_kernel is not None:
+            if self.native.in_kernel is not None:
                 used.add(id(phase))
         return len(used)
 
@@ -133,35 +137,6 @@ def test_many_states_are_solved_as_one_by_one() -> None:
         q[3] = np.nan
 
 
-@pytest.mark.parametrize("seed", [1, 3, 6])
-def test_states_along_a_step_are_solved_as_one_by_one(seed: int) -> None:
-    wild, rng = wild_stop(seed), np.random.default_rng(seed)
-    history = stopped(wild.robot, wild.q, wild.v, brakes=wild.by, category=wild.category).history
-    equations, run, h, solved = history.equations(), history.run, 0.01, 0
-    for k in range(0, len(run.t), 3):
-        history.enter(equations, k)
-        equations.forget()
-        t, q = float(run.t[k]), run.q[k]
-        basis, sums = rng.normal(size=(4, len(q))), rng.normal(size=(3, 10))
-        sums[:, 6:] *= h
-        sums[:, 0], sums[:, 1] = (0.0, 0.5, 1.0), (2, 3, 2)
-        before = basis.copy()
-        accelerations = equations.solve_along(t, h, q, sums, basis)
-        assert equations.has_sums and accelerations is not None
-        solved += 1
-        for a, (part, place, *weights) in zip(accelerations, sums.tolist(), strict=True):
-            path, rate = (np.array(weights).reshape(2, 4) @ before).tolist()
-            other = equations.solve(t + part * h, q + path, np.array(rate) / h)
-            before[int(place)] = h**2 * other.a
-            at_once = equations.solution(a)
-            assert at_once is not None and at_once.a is not other.a
-            for mine, single in zip(at_once, other, strict=True):
-                close(mine, single, SAME, max(FALL, float(np.abs(single).max())))
-        close(basis, before, SAME, max(1.0, float(np.abs(before).max())))
-        assert equations.solution(a.copy()) is None
-    assert solved > 3
-
-
 @pytest.mark.parametrize("seed", [1, 3, 5, 8])
 def test_whole_stops_are_the_same(seed: int) -> None:
     """But for rounding, which may shift instants."""
@@ -183,21 +158,87 @@ def test_whole_stops_are_the_same(seed: int) -> None:
         np.testing.assert_allclose(native.ledger.dissipated[sink], heat, rtol=1e-8, atol=1e-8)
 
 
+class Steps:
+    """Counts the steps that the kernel takes, and lets it take none."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.monkeypatch, self.native, self.python = monkeypatch, 0, 0
+        take, through = NativePhases.take, HybridIntegrator._through
+
+        def counted(*args: Any) -> Segment | None:
+            segment = take(*args)
+            self.native += 0 if segment is None else len(segment)
+            return segment
+
+        def also_counted(*args: Any) -> Any:
+            self.python += 1
+            return through(*args)
+
+        monkeypatch.setattr(NativePhases, "take", counted)
+        monkeypatch.setattr(HybridIntegrator, "_through", also_counted)
+
+    def compare(self, stop: Callable[[], pl.StopResult]) -> None:
+        """A stop whose steps the kernel takes, and one whose steps Python takes."""
+        native = _whole(stop)
+        with self.monkeypatch.context() as patch:
+            patch.setattr(NativePhases, "of", lambda *args: None)
+            count, python = self.native, _whole(stop)
+        assert self.native == count and "native" not in python.run.engine
+        assert native.outcome == python.outcome
+        begin, other = (x.run.t[np.diff(x.run.mode, prepend=-1) > 0] for x in (native, python))
+        np.testing.assert_allclose(begin, other, rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose(native.run.t[-1], python.run.t[-1], rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose(native.run.q[-1], python.run.q[-1], rtol=0.0, atol=1e-9)
+        middle = 0.37 * native.run.t[-1]
+        for mine, theirs in zip(native.run(middle), python.run(middle), strict=True):
+            close(mine, theirs, 1e-7, max(1.0, float(np.abs(theirs).max())))
+
+
+def _whole(stop: Callable[[], pl.StopResult]) -> pl.StopResult:
+    try:
+        return stop()
+    except pl.StopFailed as failure:
+        result: pl.StopResult = failure.result
+        return result
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_steps_are_those_of_python(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In all phases but where Python takes over, of robots with loops and without."""
+    steps = Steps(monkeypatch)
+    for seed in range(3):
+        steps.compare(partial(drawn(name, seed).stop, until=1.0))
+    steps.compare(partial(driven_case(name).stop, until=1.0, category=1))
+    assert (steps.native > 0) == (name not in ("bricard", "delta", "stewart"))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_steps_of_arms_are_those_of_python(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gears with losses, drives that cannot follow, teeth, Stribeck's friction."""
+    wild, trigger = controlled_stop(seed)
+    state: tuple[Any, ...] = (None, None) if trigger else (wild.q, wild.v)
+    more: dict[str, Any] = {"brakes": wild.by, "trigger": trigger, "until": 1.0}
+    steps = Steps(monkeypatch)
+    steps.compare(partial(pl.stop, wild.robot, *state, category=wild.category, **more))
+
+
 def test_arrays_that_do_not_fit_are_refused() -> None:
     """Nothing is read or written beyond their ends."""
     wild = wild_stop(3)
     equations = prepare_robot(wild.robot, wild.by).equations
     n = equations.robot.nv
     dynamics = kernel.StopDynamics(kernel_tables.tables_of(equations.robot.model))
-    none, torques = np.zeros(n), np.zeros((11, n))
+    none, torques, bounds = np.zeros(n), np.zeros((13, n)), np.zeros((1, 4))
     given: tuple[Any, ...]
     for given in (
-        ([0], 0.0, [], none, torques, 0.0),
-        ([], 0.0, [n], none, torques, 0.0),
-        ([], 0.0, [], none[1:], torques, 0.0),
-        ([], 0.0, [], none, torques[1:], 0.0),
+        ([0], 0.0, [], none, torques, 0.0, bounds),
+        ([], 0.0, [n], none, torques, 0.0, bounds),
+        ([], 0.0, [], none[1:], torques, 0.0, bounds),
+        ([], 0.0, [], none, torques[1:], 0.0, bounds),
+        ([], 0.0, [], none, torques, 0.0, bounds[:, 1:]),
+        ([], 0.0, [], none, torques, 0.0, bounds + 4.0 * n),
     ):
-        with pytest.raises(ValueError, match="that the tables do not have"):
+        with pytest.raises(ValueError, match=r"that the tables do not have|that is none"):
             dynamics.enter(*given)
     solution = np.zeros((4, n))
     wrong: list[tuple[Any, ...]] = [(none[1:], none, none), (none, none[1:], none),
@@ -207,17 +248,3 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
             dynamics.solve_all(np.zeros(1), *(x[None] for x in state), solution[None])
     with pytest.raises(ValueError, match="another robot"):
         dynamics.solve_all(np.zeros(1), none[None], none[None], none[None], solution[None, 1:])
-    basis, sums, many = np.zeros((3, n)), np.zeros((2, 8)), np.zeros((2, 4, n))
-    far = sums.copy()
-    far[1, 1] = 3.0
-    for arrays in (
-        (none[1:], sums, basis, many[:, 0], many),
-        (none, sums[:, 1:].copy(), basis, many[:, 0], many),
-        (none, far, basis, many[:, 0], many),
-        (none, -far, basis, many[:, 0], many),
-        (none, sums, basis[:, 1:], many[:, 0], many),
-        (none, sums, basis, many[1:, 0], many),
-        (none, sums, basis, many[:, 0], many[1:]),
-    ):
-        with pytest.raises(ValueError, match="another robot"):
-            dynamics.follow(0.0, 0.1, *map(np.ascontiguousarray, arrays))

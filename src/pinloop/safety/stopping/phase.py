@@ -161,12 +161,12 @@ class PhaseTables:
                 part[1, self.held] = 0.0  # what pins a coordinate acts instead, whatever it takes
         self.free_free = self.free[:, None] * n + self.free
         self.free_held = self.free[:, None] * n + self.held
-        # What holds grows with its brake, and so linearly in time; not so if drives follow, or a
-        # drive pulls against a brake through a gear with losses.
-        pulls = train.has_losses and phase.sliding.saturated_drive_sign[self.held].any()
-        self.linear = not (self.follows or pulls)
+        # What holds grows with its brake, and so linearly in time; not so if drives follow, or pull
+        # against a brake, through gears with losses.
+        pulls = self.follows or phase.sliding.saturated_drive_sign[self.held].any()
+        self.linear = not (train.has_losses and pulls)
         self._limits: tuple[Array, Array | None] | None = None
-        torques, rotors = np.zeros((11, n)), self._none
+        torques, rotors = np.zeros((13, n)), self._none
         torques[:2], torques[4:6], torques[8:10] = slide.rest, slide.viscous, 1.0
         if slide.rate is not None:
             torques[2:4] = slide.rate
@@ -176,7 +176,11 @@ class PhaseTables:
             up, torques[9] = self.gain(np.ones(n)), self.gain(-np.ones(n))
             torques[8] = up
             torques[10] = rotors = np.where(phase.gear_power_sign != 0.0, up * train.lossy, 0.0)
-        self.in_kernel = self.held.tolist(), armature + rotors, torques
+        if self.follows:
+            torques[11], torques[12] = (
+                np.where(phase.follow, x(slide.start), 0.0) for x in (phase.piece.v, phase.piece.a)
+            )
+        self.in_kernel = self.held.tolist(), armature + rotors, torques, slide.start, self._bounds()
 
     def given(self, t: float) -> Array:
         """Accelerations of what is pinned, shape (nv,)."""
@@ -193,6 +197,17 @@ class PhaseTables:
     def bounds(self, t: float | Array, v: Array) -> tuple[Array, Array]:
         """See `pinned_bounds`."""
         return pinned_bounds(self._train, self._phase, t, v)
+
+    def _bounds(self) -> Array:
+        """What ends the phase as the kernel has it: places in a solution, factors, and limits."""
+        if not self.linear:
+            return np.zeros((0, 4))
+        self._limits = now, rate = self._limits_over_time()
+        n, held, none = len(self._none), self.held, np.ones(len(self.held))
+        factor = np.concatenate([-none, none, -self._phase.gear_power_sign[self.rotors]])
+        places = np.concatenate([3 * n + held, 3 * n + held, 2 * n + self.rotors])
+        rates = np.zeros_like(now) if rate is None else rate
+        return np.column_stack([places, factor, now, rates])[np.isfinite(now)]
 
     def _limits_over_time(self) -> tuple[Array, Array | None]:
         """What `violations` are of zero torques at the start of the phase, and their rates.
@@ -222,8 +237,7 @@ class PhaseTables:
         if not self.linear:
             low, high = (limit[..., self.held] for limit in self.bounds(t, v))
             return np.asarray(parts + np.concatenate([low, -high, 0.0 * rotors], -1) - self.slack)
-        if self._limits is None:
-            self._limits = self._limits_over_time()
+        assert self._limits is not None
         now, rate = self._limits
         parts += now
         if rate is not None:

@@ -151,6 +151,7 @@ class Drivetrain:
             mass matrix.
         efficiency: of the gears, shape (nv,).
         has_losses: whether any gear has losses.
+        has_peaks: whether dry friction is larger at rest than in motion anywhere (Stribeck).
         delay: from the command to the first torque [s], shape (nv,).
         rise: from the first to the full torque [s], shape (nv,).
         limit: largest torque of the drive at the joint, before losses [N m], shape (nv,).
@@ -180,7 +181,7 @@ class Drivetrain:
             self._enter(self.columns[name], brake)
         self.lossy = np.where(self.efficiency < 1.0, self.reflected, 0.0)
         self.has_losses = bool((self.efficiency < 1.0).any())
-        self._stribeck = bool(self._extra.any())
+        self.has_peaks = bool(self._extra.any())
         self._sliding_brakes = np.array([self.joint_brake[0], self.motor_brake[0]])
         friction = self._coulomb + self._extra + self.motor_brake[1] + self.joint_brake[1] > 0
         self.dry = friction | (self.efficiency < 1.0)
@@ -214,13 +215,13 @@ class Drivetrain:
 
     def friction(self, v: Array) -> Array:
         """Size of the dry friction at a speed (Stribeck), [N m]."""
-        if not self._stribeck:
+        if not self.has_peaks:
             return self._coulomb
         return np.asarray(self._coulomb + self._extra * np.exp(-((v / self._shape) ** 2)))
 
     def friction_slope(self, v: Array) -> Array:
         """Derivative of the size of the dry friction by the speed [N m s/rad]."""
-        if not self._stribeck:
+        if not self.has_peaks:
             return np.zeros_like(v)
         part = v / self._shape
         return np.asarray(-2.0 * self._extra / self._shape * part * np.exp(-(part**2)))
@@ -275,7 +276,7 @@ class Drivetrain:
             rest=rest,
             rate=sliding.slope * brakes if sliding.slope.any() else None,
             viscous=np.array([self._viscous, self._short * sliding.shorted]),
-            extra=direction * self._extra if self._stribeck else None,
+            extra=direction * self._extra if self.has_peaks else None,
             shape=self._shape,
         )
 
@@ -308,7 +309,7 @@ class Drivetrain:
 
         Speeds far above the peak may fall to it in one step, those within it by half its width.
         """
-        if not self._stribeck:
+        if not self.has_peaks:
             return np.inf
         change = np.maximum(np.abs(v) - 4.0 * self._shape, 0.5 * self._shape)
         return float((change / np.maximum(np.abs(a), NO_ACCELERATION)).min())

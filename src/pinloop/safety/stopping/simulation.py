@@ -22,6 +22,7 @@ from ...dynamics import EquationsOfMotion
 from ...dynamics.stiffness import StiffnessNotes
 from ...errors import PinloopError
 from ...integrate import (
+    MANY,
     TURN,
     Ahead,
     Change,
@@ -32,9 +33,11 @@ from ...integrate import (
     Guards,
     HybridIntegrator,
     HybridState,
+    ManySteps,
     MuntheKaas,
     NoBranch,
     Recorded,
+    Segment,
     Step,
     StepFailed,
     Stepper,
@@ -49,6 +52,7 @@ from ...simulation.trajectory import Trajectory
 from ...simulation.transitions import Transition
 from ...tolerances import HELD_ACCELERATION, SIGNAL_SPEED, Regularity
 from .history import StopHistory
+from .native_phases import NativePhases
 from .phase import Phase, PhaseEvent, Watched, in_the_way, watched_joints
 from .plan import PendingInstants, Plan
 from .prepared_robot import Drivetrain
@@ -131,6 +135,7 @@ class StopSimulation:
         self._plain = robot.nq == robot.nv and not equations.rows
         rows = equations.rows
         self.projector = Projector(equations, Projection(), self.group) if rows else None
+        self._native = NativePhases.of(self.equations, method, self.projector)
         self.stepper = Stepper(method, np.where(robot.is_translation, robot.length, 1.0))
         self._stiffness = StiffnessNotes(robot, method)
         projector = self.projector
@@ -142,17 +147,19 @@ class StopSimulation:
             None if projector is None else self._on_branch,
             self._loss,
             fine=True,
-            follow=self.equations.solve_along if self.equations.has_sums else None,
         )
-        self._guards: dict[Phase, Guards[PhaseEvent]] = {}
+        self._many = ManySteps(self._take_many, self._record_many, watches=True)
+        # What is looked for: guards are made of it where Python looks.
+        self._watched: dict[Phase, tuple[list[Watched], bool] | Guards[PhaseEvent]] = {}
         self.recording = EveryStep(robot.nq, robot.nv)
         self.passages: list[Passage | None] = []  # what these states have followed
         self._regularity = 1.0  # at the last of them
-        self.last: State | None = None
+        self.last: tuple[float, Array, Array] | None = None
         self.phases: list[Phase] = []
         self.causes: list[tuple[PhaseEvent, ...]] = []  # what began each of them
         self.transitions: list[Transition] = []
         self.log: list[tuple[float, str]] = []
+        self._engines = set[str]()  # of the steps of all phases
         self.refuted: frozenset[int] = frozenset()  # see `PhaseStart`
         self.teeth = Teeth(train, ends)
         self._touching: list[str] | None = None  # end stops that joints run into from the start on
@@ -182,8 +189,8 @@ class StopSimulation:
             return self._at_rest or (not self._over and self._stands(end))
         except StepFailed as failure:
             regular = 1.0 if self.projector is None else self.projector.regularity
-            last = None if self.last is None else self.last[:3]
-            raise explained(failure, self.equations, self.stepper.method, regular, last) from None
+            method = self.stepper.method
+            raise explained(failure, self.equations, method, regular, self.last) from None
 
     # -- what the loop over time asks for -------------------------------------------------------
 
@@ -193,7 +200,31 @@ class StopSimulation:
 
     def guards(self, mode: Phase) -> Guards[PhaseEvent]:
         """See `HybridSystem`."""
-        return self._guards[mode]
+        known = self._watched[mode]
+        if not isinstance(known, Guards):
+            known = self._watched[mode] = Guards(self._make_guards(mode, *known))
+        return known
+
+    def _make_guards(
+        self, phase: Phase, watched: Sequence[Watched], bounded: bool
+    ) -> list[Guard[PhaseEvent]]:
+        equations = self.equations
+        guards: list[Guard[PhaseEvent]] = [joint.guard(self.tiny) for joint in watched]
+        if bounded:
+            guards.append(
+                Guard(
+                    "bound passed",
+                    equations.passed,
+                    1,
+                    one_sided=True,
+                    slack=0.0,
+                    in_reach=self._bound_in_reach,
+                    accuracy=lambda: equations.accuracy,
+                    enough=1e-3 * self.tiny,
+                    kinked=phase.redundant,
+                )
+            )
+        return guards
 
     def ahead(self, state: State) -> Ahead | None:
         """See `HybridSystem`."""
@@ -266,7 +297,7 @@ class StopSimulation:
         self.passages.append(self._passage_of(step))
         psi, a0, inner = (step.psi, step.a0, step.bends) if step else (None, None, None)
         self.recording.add(Recorded(t, q, v, a, len(self.phases) - 1, psi, None, inner, a0))
-        self.last = state
+        self.last = t, q, v
         if step is not None:
             self._look_for_motion(step)
             left = self._until - t, step.t1 - step.t0
@@ -274,7 +305,37 @@ class StopSimulation:
             if note := self._stiffness.look(t, state.memory.stiff, damping, left):
                 self.log.append((t, note))
             self._over = self._trial is not None and self._trial.enough(step)
-            self._require_drivable(t, a)
+            self._require_drivable(t, q, v, a)
+
+    def _take_many(
+        self,
+        start: tuple[float, float, float, float, float],
+        state: tuple[Array, Array, Array],
+        _: list[float],
+        asked: list[int],
+    ) -> Segment | None:
+        """See `ManySteps`; one by one where each is looked at."""
+        if self._native is None or self.equations.passage is not None:
+            return None
+        looks = self._trial is not None or self.stands_since is not None or self.train.has_peaks
+        return self._native.take(start, state, asked, 1 if looks else MANY)
+
+    def _record_many(self, segment: Segment) -> None:
+        """Take notice of steps that the kernel has taken; only the last one ends slow."""
+        t, a = float(segment.t[-1]), segment.a[-1]
+        for k, regularity in enumerate(segment.notes[:, 2].tolist()):
+            if self.projector is not None:
+                self.projector.regularity = regularity
+            self.passages.append(self._passage_of(segment.step(k)))
+        self.recording.extend(segment, len(self.phases) - 1)
+        self.equations.evaluations += int(segment.counts[:, 0].sum())
+        self.last = t, segment.q[-1], segment.v[-1]
+        most = self.standstill.speed * np.diff(segment.t)[:, None]
+        if (np.abs(segment.psi[:, self.simple]) > most).any():
+            self.stands_since = None
+        if self._trial is not None:
+            self._over = self._trial.enough(segment.step(0))
+        self._require_drivable(*self.last, a)
 
     def _passage_of(self, step: Step | None) -> Passage | None:
         """The branch that a step has followed, or that it has crossed a singular pose on.
@@ -295,15 +356,13 @@ class StopSimulation:
                     passage = self.equations.passage_of(step.t0, step.q0, step.v0)
         return passage
 
-    def _require_drivable(self, t: float, a: Array) -> None:
+    def _require_drivable(self, t: float, q: Array, v: Array, a: Array) -> None:
         """Raise if drives go on with so much torque that the loops do not let them."""
         command, follow = self.clock.brake_times.command, self.phase.follow
         path = self._trial is not None and t > command  # may take any torque
         if self.projector is None or path or not self.overdriven:
             return
-        solved = self.equations.solution(a)
-        if solved is None:
-            return
+        solved = self.equations.solution(a) or self.equations.solve(t, q, v)
         limit = self.train.limit[follow]
         if (np.abs(solved.holding_torque[follow]) > _ANY_DRIVE * limit).any():
             raise StepFailed(f"drives would need {_ANY_DRIVE:g} times their torque", "overdriven")
@@ -334,7 +393,7 @@ class StopSimulation:
             passage = self.equations.passage_of(t, q, along)
             self.equations.follow(passage)
         accelerated = partial(self.equations.acceleration_in, passage)
-        return replace(self._flow, acceleration=accelerated, branch=None, loss=None, follow=None)
+        return replace(self._flow, acceleration=accelerated, branch=None, loss=None, many=None)
 
     def _look_for_branch(self, t: float, q: Array, v: Array) -> None:
         """Decide on the branch that is followed, or that a state beside a singular pose is on."""
@@ -463,26 +522,15 @@ class StopSimulation:
         equations.enter(phase)
         self.phase = phase
         self.phases.append(phase)
-        if not self._plain:  # else what does not move stays to the last bit by itself
-            self._flow = replace(self._flow, manifold=self.group.in_mode(phase.mode))
         watched = watched_joints(phase, self.train, self.tiny) + self.teeth.watched(phase.stuck)
-        guards: list[Guard[PhaseEvent]] = [joint.guard(self.tiny) for joint in watched]
-        if equations.bounded:
-            guards.append(
-                Guard(
-                    "bound passed",
-                    equations.passed,
-                    1,
-                    one_sided=True,
-                    slack=0.0,
-                    in_reach=self._bound_in_reach,
-                    accuracy=lambda: equations.accuracy,
-                    enough=1e-3 * self.tiny,
-                    kinked=phase.redundant,
-                )
-            )
-        old = {known: self._guards[known] for known in self.phases[-2:-1]}
-        self._guards = old | {phase: Guards(guards)}
+        native, slow = self._native, self.standstill.speed
+        many = self._many if native and native.enter(watched, self.tiny, slow) else None
+        # Of a vector space what does not move stays to the last bit by itself.
+        manifold = self._flow.manifold if self._plain else self.group.in_mode(phase.mode)
+        self._flow = replace(self._flow, manifold=manifold, many=many)
+        self._engines.add("native" if many else "python")
+        self._watched = {known: self._watched[known] for known in self.phases[-2:-1]}
+        self._watched[phase] = watched, equations.bounded
         if self.projector is not None:
             self.projector.lock(phase.pinned)
 
@@ -593,6 +641,7 @@ class StopSimulation:
             events=tuple(sorted(self.log, key=lambda event: event[0])),
             evaluations=self.equations.evaluations,
             rejected=self.stepper.rejected,
+            engine=" and ".join(sorted(self._engines)),
         )
         return StopHistory(
             robot=self.robot,

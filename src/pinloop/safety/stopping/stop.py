@@ -153,7 +153,7 @@ def stop_prepared(
     if reason:
         raise StopFailed(
             f"the stop of robot '{machine.robot.name}' could not be computed beyond "
-            f"t = {simulation.last.t:.6g} s: {reason}",
+            f"t = {simulation.last[0]:.6g} s: {reason}",
             result,
         )
     return result
@@ -166,7 +166,7 @@ def _make_result(simulation: StopSimulation, system: ModalSystem, stands: bool) 
     """
     equations, last = simulation.equations, simulation.last
     assert last is not None
-    held = check_holding(equations, simulation.phases[-1], last.t, last.q, stands=stands)
+    held = check_holding(equations, simulation.phases[-1], *last[:2], stands=stands)
     outcome: Outcome = "stopped" if stands and held.all_held else "time-out"
     if not held.all_held:
         outcome = "does not hold"
@@ -178,7 +178,7 @@ def _make_result(simulation: StopSimulation, system: ModalSystem, stands: bool) 
         chain=history.plan.chain,
         run=history.run,
         outcome=outcome,
-        stopping_time=all_stand_since(history) if stands else last.t,
+        stopping_time=all_stand_since(history) if stands else last[0],
         reaction_time=_reaction_time(history),
         holding=held,
         events=history.run.events,
@@ -406,7 +406,7 @@ class _Path:
         except (StepFailed, PinloopError) as error:
             raise (_OverdrivenError(str(error)) if simulation.overdriven else error) from error
         assert simulation.last is not None
-        return simulation.last[1:3]
+        return simulation.last[1:]
 
     def _ramp(self, rate: float) -> Ramp:
         """The speed on the path with a rate."""

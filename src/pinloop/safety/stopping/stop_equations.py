@@ -59,7 +59,8 @@ class StopEquations:
     Attributes:
         weight: size of the weight of all bodies in the metric of the inverse of the mass matrix.
         tables: what follows from the phase that was entered last.
-        has_sums: whether there is `solve_along`.
+        kernel: the kernel with the rows of the robot, if it can do these.
+        in_kernel: the same if it solves the phase that was entered last.
         passage: the branch that is followed near a singular pose; None elsewhere.
         system: `EquationsOfMotion.system`, or that of the passage.
     """
@@ -68,15 +69,12 @@ class StopEquations:
         self.equations, self.train = equations, train
         self._plain = equations.system_along_run()
         native = equations.wanted_engine == "native"
-        self._kernel = stop_dynamics(equations.rows, equations.rank) if native else None
+        self.kernel = stop_dynamics(equations.rows, equations.rank) if native else None
         self._passages: dict[tuple[float, bytes], Passage] = {}
         self._without_branch: set[tuple[float, bytes, bytes]] = set()
         self.follow(None)
         self.evaluations = 0
-        # Times, velocities, solutions, and their accelerations one by one.
-        self._seen: list[tuple[Array, Array, Array, Sequence[Array]]] = []
-        flat = bool(train.single.all()) and equations.robot.nq == equations.robot.nv
-        self.has_sums = self._kernel is not None and flat
+        self._seen: list[tuple[float, Array, Solved]] = []
         self._no_force = np.zeros(equations.robot.nv)
         self._has_losses = train.has_losses
         self.weight = weight_of(equations.robot.model)
@@ -129,9 +127,9 @@ class StopEquations:
         looks = self.equations.rows.loops.coordinates
         rows = np.flatnonzero(looks[:, at.free].any(axis=1))
         hard = phase.redundant and 0 < len(rows) == len(looks)
-        self._in_kernel = None if hard else self._kernel
-        if self._in_kernel is not None:
-            self._in_kernel.enter(rows.tolist(), PIVOT_KEPT, *at.in_kernel, at.slide.start)
+        self.in_kernel = None if hard else self.kernel
+        if self.in_kernel is not None:
+            self.in_kernel.enter(rows.tolist(), PIVOT_KEPT, *at.in_kernel)
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration away from singular poses; it is kept in mind for `bound_violation`."""
@@ -146,36 +144,12 @@ class StopEquations:
 
     def _accelerated(self, t: float, q: Array, v: Array) -> Array:
         solved = self.solve(t, q, v)
-        self._seen.append((np.array([t]), v[None], np.array(solved)[None], (solved.a,)))
+        self._seen.append((t, v, solved))
         return solved.a
-
-    def solve_along(
-        self, t: float, h: float, q: Array, sums: Array, basis: Array
-    ) -> Sequence[Array] | None:
-        """Solve along a step, see `Follow`; all solutions are kept in mind like others."""
-        if self._in_kernel is None:
-            return None
-        if self.passage is not None:
-            self.follow(None)
-        times, (m, n) = t + h * sums[:, 0], basis.shape
-        given = np.zeros((len(times), n))
-        if self.tables.follows:
-            given = np.array([*map(self.tables.given, times.tolist())])
-        solutions = np.empty((len(times), 4, n))
-        if not self._in_kernel.follow(t, h, q, sums, basis, given, solutions):
-            return None
-        self.evaluations += len(times)
-        accelerations = [*solutions[:, 0]]
-        self._seen.append((times, sums[:, 2 + m :] @ basis / h, solutions, accelerations))
-        return accelerations
 
     def solution(self, a: Array) -> Solved | None:
         """What was solved for an acceleration since `forget`."""
-        for *_, solutions, accelerations in reversed(self._seen):
-            for solution, other in zip(solutions, accelerations, strict=True):
-                if other is a:
-                    return Solved(*solution)
-        return None
+        return next((solved for *_, solved in reversed(self._seen) if solved.a is a), None)
 
     def forget(self) -> None:
         """Let `bound_violation` look at what comes from now on: steps look at their own stages."""
@@ -185,7 +159,7 @@ class StopEquations:
         """How far the phase was beyond its end at all accelerations since `forget` [N m]."""
         if not self._seen or not self.tables.slack.size:
             return -np.inf
-        t, v, solved = (np.concatenate(parts) for parts in (*zip(*self._seen, strict=True),)[:3])
+        t, v, solved = map(np.array, zip(*self._seen, strict=True))
         # Stages of a step that was far too long may be infinite, and say nothing.
         good = np.isfinite(v).all(axis=1) & np.isfinite(solved).all(axis=(1, 2))
         if not good.any():
@@ -202,9 +176,9 @@ class StopEquations:
         """Acceleration and torques."""
         self.evaluations += 1
         at, given = self.tables, self.tables.given(t)
-        if self._in_kernel is not None and self.passage is None:
+        if self.in_kernel is not None and self.passage is None:
             solutions = np.empty((1, 4, len(v)))
-            if self._in_kernel.solve_all(np.array([t]), q[None], v[None], given[None], solutions):
+            if self.in_kernel.solve_all(np.array([t]), q[None], v[None], given[None], solutions):
                 return Solved(*solutions[0])
         M, f, J, gamma, cap = self.system(t, q, v)
         joint_side, before = at.slide.torques(t, v)
@@ -230,9 +204,9 @@ class StopEquations:
     def solve_all(self, t: Array, q: Array, v: Array) -> Array:
         """The same at many states, shapes (k,), (k, nq) and (k, nv); shape (k, 4, nv)."""
         solutions, first, times = np.empty((len(t), 4, v.shape[1])), 0, t.tolist()
-        if self._in_kernel is not None and self.passage is None:
+        if self.in_kernel is not None and self.passage is None:
             given = np.array([*map(self.tables.given, times)])
-            first = self._in_kernel.solve_all(t, q, v, given, solutions)
+            first = self.in_kernel.solve_all(t, q, v, given, solutions)
             self.evaluations += first
         for k in range(first, len(times)):
             try:

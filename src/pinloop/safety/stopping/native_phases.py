@@ -1,0 +1,123 @@
+"""Steps of a stop by the native kernel, up to what ends a phase; decisions are made elsewhere.
+
+What is not plain ends a call of the kernel, and Python takes that step: a torque near its bound, a
+coordinate that turns round beside its level, a singular pose on the way. Python is the reference,
+too: the kernel takes the same steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from ...boundary.marks import Array
+from ...dynamics.kernel_tables import HAS_KERNEL
+from ...integrate import INNER, TURN, Bernstein, MuntheKaas, Segment, State
+from ...integrate.polynomials import hermite, refined, slope_powers, value_powers
+from ...simulation.modes import RobotManifold
+from ...simulation.native_steps import Kernel, let_project, settings_of, take_steps
+from ...simulation.stabilization import Projector
+from ...tolerances import GUARD_BAND
+from .phase import DriveSpeed, Watched
+from .reference import EvenPiece
+from .stop_equations import StopEquations
+
+if HAS_KERNEL:
+    from ..._kernel import StopSteps
+
+
+class NativePhases:
+    """The kernel for the steps of a stop.
+
+    Args:
+        equations: equations of the stop.
+        method: integrator, explicit, with control of its steps.
+        projector: what projects states; None if nothing does.
+    """
+
+    def __init__(
+        self, equations: StopEquations, method: MuntheKaas, projector: Projector | None
+    ) -> None:
+        assert equations.kernel is not None
+        robot, tableau = equations.equations.robot, method.tableau
+        self._equations, self._projector = equations, projector
+        self._manifold, self._watched = RobotManifold(robot), list[Watched]()
+        unit = np.where(robot.is_translation, robot.length, 1.0)
+        self._fine = tableau.outruns_quintics
+        arrays, dense = (tableau.a, tableau.b, tableau.error_weights), _dense(self._fine)
+        settings = settings_of(method) | {"TURN": TURN, "GUARD_BAND": GUARD_BAND}
+        self._steps = StopSteps(equations.kernel, arrays, settings, unit, dense)
+        if projector is not None:
+            projection = projector.tol, equations.equations.rank or 0
+            let_project(self._steps, robot, method, (), projection)
+
+    @classmethod
+    def of(
+        cls, equations: StopEquations, method: MuntheKaas, projector: Projector | None
+    ) -> NativePhases | None:
+        """The kernel, if it takes such steps."""
+        tableau, train = method.tableau, equations.train
+        robot = equations.equations.robot
+        flat = bool(train.single.all()) and robot.nq == robot.nv > 0
+        explicit = method.step is None and not tableau.implicit and len(tableau.errors) <= 2
+        if equations.kernel is None or not (flat and explicit):
+            return None
+        return cls(equations, method, projector)
+
+    def enter(self, watched: Sequence[Watched], tiny: float, slow: float) -> bool:
+        """Let the phase begin that the equations have entered; says whether the kernel steps in it.
+
+        Args:
+            watched: what is looked for, beside torques at their bounds.
+            tiny: speed that counts as zero [rad/s, m/s].
+            slow: speed below which each state is looked at before the next step [rad/s, m/s].
+        """
+        equations, phase = self._equations, self._equations.phase
+        drives = equations.tables.follows or any(not isinstance(x.level, float) for x in watched)
+        even = not drives or isinstance(phase.piece, EvenPiece)
+        if not (equations.in_kernel and equations.tables.linear and even):
+            return False
+        start = equations.tables.slide.start
+        self._watched, table = [*watched], np.zeros((len(watched), 5))
+        for row, x in zip(table, watched, strict=True):
+            row[:4] = x.column, x.q_index is None, x.sign, x.at(start)
+            if isinstance(x.level, DriveSpeed):
+                row[4] = phase.piece.a(start)[x.column]
+        self._steps.watch(table, equations.tables.held.tolist(), tiny, slow)
+        return True
+
+    def take(
+        self,
+        start: tuple[float, float, float, float, float],
+        state: State,
+        asked: list[int],
+        most: int,
+    ) -> Segment | None:
+        """At most so many steps, see `ManySteps`, to the first thing that happens."""
+        inside = len(INNER) if self._fine else 0
+        kernel = Kernel(self._steps, self._projector, self._manifold, inside, self._events)
+        return take_steps(kernel, start, state, [], asked, most)
+
+    def _events(self) -> tuple[Watched, ...]:
+        """What has happened where the last step ends."""
+        return tuple(self._watched[k] for k in self._steps.hits)
+
+
+@cache
+def _dense(fine: bool) -> tuple[Array, Array, Array]:
+    """Dense output as the kernel has it, see `Dense` there: of a step with `Step.bends`, or not."""
+    ends, bends = np.eye(8)[:5], np.eye(8)[5:]
+    if not fine:
+        basis = Bernstein.of(5).of_powers
+        return np.zeros((0, 12)), hermite(*np.eye(5)), basis
+    quintic = hermite(*ends)
+    middle, whole = refined(quintic, INNER[1:2], bends[1:2]), refined(quintic, INNER, bends)
+    before, half, behind = INNER.tolist()
+    rows = []
+    points = (half, 6, quintic), (before, 5, middle), (behind, 7, middle), (half, 6, whole)
+    for part, place, p in points:
+        powers = value_powers(part, len(p)), slope_powers(part, len(p))
+        rows.append(np.concatenate([[part, place], *(x @ p for x in powers)]))
+    return np.array(rows), whole, Bernstein.of(8).of_powers
