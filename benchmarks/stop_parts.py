@@ -30,11 +30,11 @@ _TURNS = 3
 _STOPPING = "pinloop.safety.stopping"
 _PARTS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "accelerations": (
-        (f"{_STOPPING}.stop_equations", "StopEquations", "solve_along"),
         (f"{_STOPPING}.stop_equations", "StopEquations", "solve"),
         (f"{_STOPPING}.stop_equations", "StopEquations", "solve_all"),
     ),
-    "steps beside them": (
+    "steps in the kernel, with events": ((f"{_STOPPING}.native_phases", "NativePhases", "take"),),
+    "steps in Python": (
         ("pinloop.integrate.stepping", "Stepper", "controlled"),
         ("pinloop.integrate.stepping", "Stepper", "prolonged"),
         ("pinloop.integrate.stepping", "Stepper", "begin"),
