@@ -183,7 +183,9 @@ class Drivetrain:
         self.has_losses = bool((self.efficiency < 1.0).any())
         self.has_peaks = bool(self._extra.any())
         self._sliding_brakes = np.array([self.joint_brake[0], self.motor_brake[0]])
-        friction = self._coulomb + self._extra + self.motor_brake[1] + self.joint_brake[1] > 0
+        self._braked = self.motor_brake[1] + self.joint_brake[1] > 0.0
+        self._rubs, self._loses = self._coulomb + self._extra > 0.0, self.efficiency < 1.0
+        friction = self._braked | self._rubs
         self.dry = friction | (self.efficiency < 1.0)
         self.has_brake = (self.motor_brake[1] + self.joint_brake[1] > 0) | self.teeth
 
@@ -250,13 +252,11 @@ class Drivetrain:
 
         ``ramp``: part of the brake torque, shape (nv,). ``slope``: its rate [1/s].
         """
-        acts = (ramp > 0.0) | (slope > 0.0)
-        brake = self.motor_brake[1] + self.joint_brake[1]
-        return np.asarray((acts & (brake > 0.0)) | (self._coulomb + self._extra > 0.0))
+        return np.asarray((((ramp > 0.0) | (slope > 0.0)) & self._braked) | self._rubs)
 
     def resists(self, ramp: Array, slope: Array) -> NDArray[np.bool_]:
         """Mask of the coordinates for which rest means anything: those, and gears with losses."""
-        return self.grips(ramp, slope) | (self.efficiency < 1.0)
+        return self.grips(ramp, slope) | self._loses
 
     def dragged(self, sliding: Sliding) -> Array:
         """Torque of drives that cannot follow, at the joints and before losses [N m]."""
