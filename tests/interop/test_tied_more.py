@@ -138,7 +138,7 @@ def test_rows_change_between_steps_and_not_inside(
     q, v = moving(machine, seed)
     errors = [
         np.abs(
-            pl.simulate(machine, q, v, until=1.0, method=method, formulation=one).energy().error
+            pl.simulate(machine, q, v, until=3.0, method=method, formulation=one).energy().error
         ).max()
         for one in (None, pl.Augmented())
     ]
