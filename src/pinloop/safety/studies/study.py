@@ -179,7 +179,7 @@ class Study:
 class StudySettings(TypedDict, total=False):
     """What stops of a study have in common; see `study`."""
 
-    category: int | Category
+    category: int | str | Category
     payload: Payload | float | None
     gravity: ArrayLike | None
     trigger: Trigger | None
