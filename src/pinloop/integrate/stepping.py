@@ -139,12 +139,13 @@ class Stepper:
         self, flow: Flow, memory: StepMemory, t: float, q: Array, v: Array
     ) -> tuple[State, StepMemory]:
         """A state that no step has led to, on its branch, and what the first step takes over."""
+        near = Regularity.NEAR if memory.branch is None else Regularity.AWAY
         memory = memory.in_new_mode
         if self.method.step is not None:
             memory = memory._replace(taken=0)
         if flow.branch is not None and flow.regularity is not None:
             memory = memory._replace(regularity=flow.regularity())
-            if memory.regularity < Regularity.NEAR:
+            if memory.regularity < near:
                 try:
                     branch = flow.branch(t, q, v)
                     q, v, _ = branch.project(t, q, v)
