@@ -544,8 +544,9 @@ def test_a_falling_delta_robot_takes_as_many_steps_as_its_tolerance_asks_for(
     """
     robot = pl.load(URDF / "delta.urdf")
     run = pl.simulate(robot, pl.assemble(robot), until=0.8, method=precise(name, rtol))
-    rounding = 1e-9  # of spins of rods, which have almost no inertia
-    assert np.abs(robot.difference(run.q[-1], fallen)).max() < 10 * rtol + rounding
+    # Its arms: no load moves the spins of its rods, which have almost no inertia.
+    arms = [robot.coordinates(name).q.start for name in robot.actuated]
+    assert np.abs(run.q[-1] - fallen)[arms].max() < 10 * rtol + 1e-10
     assert np.abs(run.energy().error).max() < 10 * rtol * run.energy().kinetic.max()
     assert run.evaluations < most
 

@@ -65,7 +65,12 @@ def test_joints_that_end_stops_throw_to_and_fro_come_to_rest() -> None:
     arm = pl.load(ROBOTS / "so_arm_description/urdf/so101.urdf")
     q = [1.3445, 0.2163, -1.5601, 0.7372, -0.1898, 1.607]
     v = [0.0, 8.575, -7.917, 4.482, 6.42, 0.0]
-    found = pl.stop(arm, q, v, brakes=pl.Brakes.template(arm), category=2, limits="end stop")
+    brake = pl.safety.JointBrake(
+        dynamic_torque=8.7, static_torque=10.0, delay=0.03, rise=0.02, drive_torque=10.0,
+        deceleration=25.0,
+    )  # fmt: skip
+    brakes = pl.Brakes(dict.fromkeys(arm.joints, brake), pl.safety.Chain(sensor=0.015))
+    found = pl.stop(arm, q, v, brakes=brakes, category=2, limits="end stop")
     assert found.outcome == "stopped" and not found.run.v[-1].any()
     assert found.ledger.relative_error < 1e-9
     hits = np.array([t for t, text in found.events if text.startswith("elbow_flex hits")])
