@@ -9,6 +9,7 @@ import pickle
 import re
 import webbrowser
 from collections.abc import Callable, Iterator
+from enum import Enum
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -89,7 +90,7 @@ def things() -> Iterator[tuple[str, Any]]:
             thing = getattr(room, name)
             plain = inspect.isfunction(thing) or (
                 inspect.isclass(thing)
-                and not issubclass(thing, BaseException)
+                and not issubclass(thing, (BaseException, Enum))  # Python looks members up
                 and not getattr(thing, "_is_protocol", False)
             )
             if plain and id(thing) not in seen:

@@ -143,8 +143,7 @@ def as_category(
         return category
     function = function_by_name(category) if isinstance(category, str) else None
     number: object = category if function is None else function.category
-    if number is None:
-        assert function is not None
+    if function is not None and number is None:
         raise BadValue(f"{function} ({function.meaning}) is no stop: {function.instead}")
     if isinstance(number, bool) or number not in (0, 1, 2):
         names = ", ".join(x for x in SafetyFunction if x.category is not None)

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Literal
 
 from ...boundary.arguments import public
+from ...errors import UnknownName
 
 CategoryNumber = Literal[0, 1, 2]
 StopName = Literal[0, 1, 2, "STO", "SS1-r", "SS1-t", "SS2"]
@@ -28,6 +29,10 @@ class SafetyFunction(StrEnum):
     SS2 = "SS2"
     SOS = "SOS"
     SLS = "SLS"
+
+    @classmethod
+    def _missing_(cls, value: object) -> SafetyFunction:
+        raise UnknownName("safety function", value, [function.value for function in cls])
 
     @property
     def meaning(self) -> str:
