@@ -511,7 +511,8 @@ def test_a_delta_robot_folds_its_rods_flat() -> None:
         return float((arm.T @ rod)[:, 2] @ [0.6, 0.0, 0.8])
 
     ends = []
-    for method in (precise("dopri5", 1e-6), precise("dop853", 1e-8), pl.MuntheKaas(step=6e-4)):
+    # At 1e-8 one kernel lets dop853 take a step across whose error is ten times its estimate.
+    for method in (precise("dopri5", 1e-6), precise("dop853", 1e-10), pl.MuntheKaas(step=6e-4)):
         run = pl.simulate(robot, q, v, until=0.025, method=method)
         assert np.abs(run.energy().error).max() < 1e-8 * run.energy().kinetic.max()
         ends.append(run.q[-1])
