@@ -95,3 +95,8 @@ def test_what_these_times_depend_on() -> None:
     np.testing.assert_allclose(cut.matrix, [[0, 1, 0, 0], [0, 1, 1, 1]], atol=1e-9)
     with pytest.raises(pl.BadValue, match="has no 'power_off'"):
         stop(wheel(2.0), 1.8, by, category=2).sensitivity(["power_off"])
+
+
+def test_an_unknown_function_is_refused_with_what_is_near() -> None:
+    with pytest.raises(pl.UnknownName, match="no safety function 'SS3'; did you mean 'SS2'"):
+        SafetyFunction("SS3")
