@@ -311,6 +311,7 @@ def test_forces_add_up_and_each_has_a_line_of_its_own() -> None:
         (pl.forces.Spring("coupler", "nowhere", 1.0), "no body or frame 'nowhere'"),
         (pl.forces.Damper("nowhere", "coupler", 1.0), "no body or frame 'nowhere'"),
         (pl.forces.PointForce("nowhere", (0, 0, 1)), "no body or frame 'nowhere'"),
+        (pl.forces.PointForce("coupler", (1, 2)), "force on 'coupler' has 3 numbers, not 2"),
         (pl.forces.Spring("coupler", ("nowhere", (0, 0, 0)), 1.0), "no body or frame 'nowhere'"),
         (
             pl.forces.Spring("coupler", ("coupler", (0, 0)), 1.0),
@@ -327,7 +328,7 @@ WRONG: dict[str, tuple[Callable[[], Force], str]] = {
     "shape": (lambda: pl.TorqueFunction(lambda t, q, v: np.zeros(2)), "has 3 numbers, not 2"),
     "number": (lambda: pl.TorqueFunction(lambda t, q, v: 1.0, "mine"), "'mine' has 3 numbers"),
     "words": (lambda: pl.TorqueFunction(lambda t, q, v: ["a", "b", "c"]), "not made of numbers"),
-    "point": (lambda: pl.forces.PointForce("a", (1.0, 2.0)), "has 3 numbers, not 2"),
+    "point": (lambda: pl.forces.PointForce("a", lambda t: (1.0, 2.0)), "has 3 numbers, not 2"),
     "nan": (lambda: pl.Torque("j1", lambda t: float("nan")), "'torque j1' is not finite at t = 0"),
     "inf": (lambda: pl.forces.PointForce("a", lambda t: [0, 0, np.inf]), "not finite"),
 }

@@ -113,7 +113,7 @@ def test_neutral_is_a_new_array_each_time(mixed: pl.Mechanism) -> None:
         ({"spherical2": [0, 0, 0, 0]}, "unit length"),
         ({"free5": [0, 0, 0, 0, 0, 0, 1.1]}, "unit length"),
         ({"revolute0": np.nan}, "not finite"),
-        ({"revolute0": "quick"}, "numbers"),
+        ({"revolute0": "quick"}, "no number, with or without a unit"),
         ({"fixed4": 1.0}, "fixed"),
         ({"loop": 1.0}, "closes a loop"),
     ],

@@ -217,10 +217,11 @@ def test_locks_and_stops(cut: str) -> None:
     np.testing.assert_allclose(
         run.transitions[0].energy_loss, total - inertia_and_height(angle)[1], rtol=1e-6
     )
-    stop = pl.stop(robot, q, v, brakes=pl.Brakes.template(robot))
-    assert stop.outcome == "stopped"
     reference = pl.load({**table(light=1e-9), "actuated": ["j1"]})
-    expected = pl.stop(reference, *start(reference), brakes=pl.Brakes.template(reference))
+    brakes = pl.Brakes.template(reference)
+    stop = pl.stop(robot, q, v, brakes=brakes)
+    assert stop.outcome == "stopped"
+    expected = pl.stop(reference, *start(reference), brakes=brakes)
     np.testing.assert_allclose(stop.stopping_time, expected.stopping_time, rtol=1e-4)
 
 

@@ -295,6 +295,8 @@ class PointForce(Force):
         """Look the frame up."""
         anchor = BodyPoint(robot, self.frame)
         what = f"force on '{anchor.name}'"
+        if not callable(self.force):
+            flat_numbers(self.force, what, 3)  # the kernel asks no further
 
         def force(t: float, data: pin.Data) -> Array:
             given = flat_numbers(self.force(t) if callable(self.force) else self.force, what, 3)

@@ -164,7 +164,8 @@ def test_each_worst_case_can_be_replayed_to_the_last_digit() -> None:
                 "angle:b": stop.joints["b"].excursion,
             }.get(worst.criterion, worst.value)
             assert measured == worst.value
-    assert len({tuple(worst.values.values()) for worst in found.values()}) >= 3
+    # Time, travel and the angle of a are worst where the brake of a is weak.
+    assert len({tuple(worst.values.values()) for worst in found.values()}) == 2
 
 
 def test_impulses_of_teeth() -> None:
