@@ -24,7 +24,7 @@ import pinloop as pl
 from pinloop.cli import main as cli
 from pinloop.safety.studies.studyfile import read_study
 
-from ..beam_files import beam
+from ..beam_files import ARM, beam
 from .commands import Captured, printed_json
 
 ROOT = Path(__file__).parents[2]
@@ -128,6 +128,33 @@ def test_cases_that_do_not_hold_are_counted(folder: Path, capsys: Captured) -> N
     assert data["outcomes"] == {"does not hold": 9} and data["distributions"] == {}
     assert cli.run(["worst", path]) == 2
     assert "no case of the study stopped" in capsys.readouterr().err
+
+
+def test_cases_that_pass_limits_are_no_success(folder: Path, capsys: Captured) -> None:
+    # At 1 rad/s the axis turns 0.147 to 0.178 rad until it is at rest, and has 0.16.
+    space = PLAIN["space"] | {
+        "pose": {"axis": 2.84, "rail": 0.0},
+        "speed": {"axis": 1.0, "rail": 0.0},
+    }
+    assert cli.run(["study", written(folder, space=space)]) == 1
+    out, err = capsys.readouterr()
+    assert out.startswith("beam: 3 of 3 cases stopped and hold, but some beyond limits")
+    assert "joint 'axis' gets beyond its limits in 1 of the cases" in err
+
+
+def test_cases_that_collide_are_no_success(folder: Path, capsys: Captured) -> None:
+    body = (
+        '<collision><origin xyz="0.5 0 0"/><geometry><box size="1 .1 .1"/></geometry></collision>'
+    )
+    link = '<link name="beam">'
+    (folder / "beam.urdf").write_text(ARM.replace(link, link + body))
+    # A post in the way at 0.2 rad, where nothing that moves stops before.
+    post = {"name": "post", "box": [0.02, 0.02, 1.0], "xyz": [0.9, 0.25, 0.0]}
+    space = PLAIN["space"] | {"speed": {"axis": [0.0, 3.0], "rail": 0.0}}
+    path = written(folder, space=space, obstacles=[post])
+    assert cli.run(["study", path]) == 1
+    err = capsys.readouterr().err
+    assert "the robot touches an obstacle in 6 of the cases, first in case 3" in err
 
 
 def test_failed_cases_come_with_their_reasons(capsys: Captured, tmp_path: Path) -> None:
@@ -494,7 +521,8 @@ def test_the_links_of_the_documentation_lead_somewhere() -> None:
 
 def test_the_example_study(tmp_path: Path, capsys: Captured) -> None:
     results = tmp_path / "arm.csv"
-    data = printed_json(capsys, "study", str(EXAMPLE), "--results", str(results), "--jobs", "1")
+    words = ("study", str(EXAMPLE), "--results", str(results), "--jobs", "1")
+    data = printed_json(capsys, *words, code=1)  # some stops pass limits of joints
     assert data["size"] == 64 and sum(data["outcomes"].values()) == 64
     assert data["distributions"]["clearance_m"]["worst_sampled"] > 0
     assert read_study(EXAMPLE).worst == EXAMPLE_WORST

@@ -13,8 +13,7 @@ from ..safety.standards.allowed_speed import allowed_speed as find_allowed_speed
 from ..safety.standards.annexb import annex_b as make_tables
 from ..safety.standards.distances import minimum_distance as find_minimum_distance
 from ..safety.standards.separation import separation as find_separation
-from ..safety.studies.study import Study
-from ..safety.studies.studyfile import PlannedStudy, read_study
+from ..safety.studies.studyfile import read_study
 from ..show.terminal import write
 from . import Exit
 from .options import (
@@ -34,7 +33,7 @@ from .words import gravity_vector, length, time, vector, weight
 app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
 
-_MEASURED = "0 done; 1 some case did not stop and hold; 130 interrupted"
+_MEASURED = "0 done; 130 interrupted"
 Towards = Annotated[
     str | None,
     text_option("Direction from the robot to the person in the world.", "X,Y,Z", "--direction"),
@@ -169,8 +168,8 @@ def separation(
         name: None if word is None else length(word, f"--{name.replace('_', '-')}")
         for name, word in (("intrusion", intrusion), ("z_d", z_d), ("z_r", z_r))
     }
-    study, code = _computed(plan, jobs)
-    if code != Exit.DONE:
+    study, _, code = compute_study(plan, jobs)
+    if code == Exit.INTERRUPTED:
         return code
     distance = find_separation(
         study,
@@ -206,19 +205,13 @@ def minimum_distance(
     check_targets([file], json=as_json)
     plan = read_study(file, results)
     reach = 0.0 if intrusion is None else length(intrusion, "--intrusion")
-    study, code = _computed(plan, jobs)
-    if code != Exit.DONE:
+    study, _, code = compute_study(plan, jobs)
+    if code == Exit.INTERRUPTED:
         return code
     wait = time(detection, "--detection")
     distance = find_minimum_distance(study, detection=wait, intrusion=reach)
     give_result(as_json, distance.as_dict, distance.table)
     return Exit.DONE
-
-
-def _computed(plan: PlannedStudy, jobs: int | None) -> tuple[Study, Exit]:
-    """The study with all its cases, and how a command on it ends."""
-    study, _, code = compute_study(plan, jobs)
-    return study, code
 
 
 # -- tables of vendors ----------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,13 +18,14 @@ from ..safety.standards.comparison import compare as compare_stops
 from ..safety.standards.fit import FITTABLE, Fit, fitted
 from ..safety.standards.fit_law import LawFits, fit_law
 from ..safety.standards.published import StoppingTable
-from ..safety.studies.cases import WorstCase
+from ..safety.studies.cases import CLEARANCE, WorstCase
 from ..safety.studies.results import Results, results_of
 from ..safety.studies.study import Study
 from ..safety.studies.study import study as run_study
 from ..safety.studies.studyfile import PlannedStudy, read_study
 from ..safety.studies.summary import (
     as_document,
+    beyond_text,
     summary_table,
     worst_case,
     worst_document,
@@ -65,7 +66,10 @@ Table = Annotated[
     Path, argument("Table of stops (CSV), a row per stop of one axis.", "TABLE.csv", ".csv")
 ]
 
-_STUDIED = "0 every case stopped and holds; 1 some case did not; 130 interrupted"
+_STUDIED = (
+    "0 every case stopped and holds, within limits of joints and clear of obstacles; "
+    "1 some case did not; 130 interrupted"
+)
 
 
 @command(app, "study urdf/six_axis_arm.study.yaml --results arm.csv", codes=_STUDIED, panel=MANY)
@@ -178,15 +182,25 @@ def _exit_code(done: Study, summary: Results) -> Exit:
     """The exit code; says on standard error why it is not 0."""
     if not done.complete:
         return Exit.INTERRUPTED
+    problems = [*_problems(done, summary)]
+    for sentence in problems:
+        warn(sentence)
+    return Exit.FAILED if problems else Exit.DONE
+
+
+def _problems(done: Study, summary: Results) -> Iterator[str]:
+    """What makes a study fail: cases that do not stop, pass limits of joints, or collide."""
     if summary.not_stopped:
         others = {name: count for name, count in summary.outcomes.items() if name != "stopped"}
         bad = ", ".join(f"{count} {outcome}" for outcome, count in others.items())
-        warn(
+        yield (
             f"{summary.not_stopped} of {done.size} cases did not end with the robot at rest and "
             f"held: {bad}"
         )
-        return Exit.FAILED
-    return Exit.DONE
+    yield from (beyond_text(done.setup, joint) for joint in summary.beyond)
+    near = summary.columns.get(CLEARANCE)
+    if near is not None and (hits := summary.cases[near == 0.0]).size:
+        yield f"the robot touches an obstacle in {hits.size} of the cases, first in case {hits[0]}"
 
 
 def _write_stops(
