@@ -9,6 +9,7 @@ may fall before its event does not happen any more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -27,7 +28,8 @@ _BESIDE = 4
 
 
 @public
-class InputRange(NamedTuple):
+@dataclass(frozen=True)
+class InputRange:
     """How much less and more of an input leaves the sequence of events as it is, to first order.
 
     Args:
