@@ -158,3 +158,13 @@ def test_document_and_table_say_it_first() -> None:
     assert "brake data are guesses" in document["headline"]
     assert document["guesses"]["stopping_time_s"] == list(result.guesses.stopping_time or ())
     assert ROTOR["strain wave"].factors() == spreads("strain wave")["rotor_inertia"]
+
+
+def test_what_was_asked_for_is_no_guess() -> None:
+    """A time that the category gives has no spread, and nothing else decides when it is over."""
+    arm, brakes = pl.example("six_axis_arm"), pl.example_file("six_axis_arm.brakes.yaml")
+    law = pl.safety.ConstantTime(0.3)
+    stop = pl.stop(arm, np.zeros(6), np.full(6, 0.5), brakes=brakes, category=pl.Category1(law=law))
+    text = str(stop.table())
+    assert "ramp_time, " not in text and "ramp_time: by" not in text
+    assert "320 to 320 ms" not in text and "brake data are guesses" in text

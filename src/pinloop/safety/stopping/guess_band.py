@@ -67,13 +67,16 @@ class _Uncertain:
     def joints(self) -> dict[str, list[str]]:
         """Joints by parameters that are guesses and count, in the order of the brakes file."""
         joints: dict[str, list[str]] = {}
-        brakes, controlled = self.result.brakes, self.result.category.controlled
+        brakes, category = self.result.brakes, self.result.category
+        chosen = {} if category.law is None else category.law.own  # no guesses: they were asked for
         for row in self.result.assumptions:
             if row.source != "guess" or not row.value or row.parameter not in self._spreads:
                 continue
+            if row.parameter in chosen:
+                continue
             if brakes.joints[row.joint].kind == "friction":
                 joints.setdefault(row.parameter, []).append(row.joint)
-        return {x: on for x, on in joints.items() if controlled or x not in RAMPS}
+        return {x: on for x, on in joints.items() if category.controlled or x not in RAMPS}
 
     @cached_property
     def missing(self) -> list[str]:
