@@ -14,8 +14,9 @@ from ..io.loading import RobotFile
 from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
 from ..safety.brakes.laws import LAWS
+from ..safety.standards.axis_fit import FITTABLE
 from ..safety.standards.comparison import compare as compare_stops
-from ..safety.standards.fit import FITTABLE, Fit, fitted
+from ..safety.standards.fit import Fit, fitted
 from ..safety.standards.fit_law import LawFits, fit_law
 from ..safety.standards.published import StoppingTable
 from ..safety.studies.cases import CLEARANCE, WorstCase

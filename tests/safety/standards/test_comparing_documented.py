@@ -10,7 +10,8 @@ import pytest
 
 import pinloop as pl
 from pinloop.cli import main as cli
-from pinloop.safety.standards.fit import FITTABLE, fitted
+from pinloop.safety.standards.axis_fit import FITTABLE
+from pinloop.safety.standards.fit import fitted
 
 from ...papers.programs import program
 from ..stopping.robots_to_stop import on_axis, wheel

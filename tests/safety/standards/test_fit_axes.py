@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.safety.standards.fit import AxisFit
+from pinloop.safety.standards.axis_fit import AxisFit
 
 from ...papers.programs import program
 from ...screw_tables import Array

@@ -1,381 +1,29 @@
-"""Brake parameters from a table of stops: all its axes, until their brakes agree.
-
-One axis is bounded least squares in natural units. An unknown is a parameter over its natural size:
-the size at which it alone would make a stop like those of the table. So a sensitivity of 1 means
-that the parameter counts, and one of 0.01 that the data would hardly change without it.
-
-Stops are dear, and each tells its own derivatives: a step is the least squares of a model, in which
-times and angles are linear in all parameters but the torque, and in its reciprocal, as those of a
-wheel with a delay are. Only where a step ends are stops made, none twice.
-"""
+"""Brake parameters from a table of stops: all its axes, until their brakes agree."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
-import scipy
 
 from ...boundary.arguments import public
-from ...boundary.marks import Array
-from ...errors import BadValue, PinloopError, PinloopWarning, StopFailed
+from ...errors import BadValue, PinloopWarning
 from ...model.mechanism import Mechanism
 from ...tables.number_format import listed
 from ...tables.report import Cell, KeyValues, Notes, Report, Reported, Table
-from ...tolerances import FIT_COST, FIT_DIGITS, FIT_STEP, LEAST_TORQUE, SAME
 from ..brakes.brakes import Brakes
-from ..brakes.joint_brake import JOINT_PARAMETERS, Source
 from ..stopping import StopResult
 from ..stopping.result import PLANNING_AID
+from .axis_fit import FITTABLE, OF_LAW, SAME_STOP, AxisFit, Fitted, Solution, ramp_sizes, stop_key
 from .comparison import Comparison, compare
-from .published import Measured, StoppingTable
+from .published import StoppingTable
 
-_OF_LAW = ("deceleration", "ramp_time", "jerk", "time_constant", "drive_torque", "torque_share")
-"""Parameters of controlled stops: all of them above zero."""
-FITTABLE = ("dynamic_torque", "short_circuit", "viscous", "coulomb", "delay", "rise", *_OF_LAW)
-"""Parameters of the brakes file that can be fitted."""
-
-_BLIND = 1e-2
-"""Change of the data, as a part of it, for a change of a natural size, that counts as none."""
-_PART = 0.02
-"""Part that a parameter has in a combination, from which on it takes part in it."""
-_STEP = 1e-4
-"""Step of the differences, in natural units."""
-_STEPS, _NARROWEST = 40, 1e-3
-"""Steps of the search at most, and part of its widest at which it gives up."""
-_WIDEST = 9.0
-"""How many times larger or smaller a torque becomes in a step, besides once, at most."""
-_MISFIT = 0.02
-"""Misfit that is worth a warning: more than the rounding of published numbers."""
-_TORQUES = ("dynamic_torque", "coulomb", "deceleration", "drive_torque", "torque_share")
-_SHARES = (1.0, 2.0, 4.0, 8.0, 0.5)
-"""Torques to start from, in natural units, beside that of the brakes, which may be nothing."""
 _ROUNDS = 8
 """How often all axes are fitted, at most."""
-_SAME = 1e-4
-"""Change of a computed number, as a part of it, that counts as none."""
-_PATIENCE = 10.0
-"""How much longer than measured a stop may take in the search."""
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A fitted parameter.
-
-    Args:
-        value: its value, in the unit of the brakes file.
-        error: standard error, by how much the fit misses the table; infinite where the data does
-            not identify it, nan where there are no more numbers than are needed to fit.
-    """
-
-    joint: str
-    parameter: str
-    value: float
-    error: float
-    unit: str = ""
-
-    @property
-    def identified(self) -> bool:
-        """Whether the data tells the value."""
-        return not np.isinf(self.error)
-
-
-class Solution(NamedTuple):
-    """The fit of one axis; ``errors`` are logarithms of computed over measured numbers."""
-
-    brakes: Brakes
-    parameters: tuple[Fitted, ...]
-    errors: Array
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class AxisFit:
-    """The fit of some parameters of the brake of a joint.
-
-    ``brakes``: where the search starts; ``known``: the stops that have been made.
-    """
-
-    robot: Mechanism
-    brakes: Brakes
-    joint: str
-    rows: Sequence[Measured]
-    names: tuple[str, ...]
-    arguments: Mapping[str, Any]
-    source: str = ""
-    known: dict[Hashable, StopResult] = field(default_factory=dict, repr=False)
-
-    def solve(self, *, anew: bool = True) -> Solution:
-        """Fit; from several torques if anew, not only from those of the brakes."""
-        x, width = self._start(anew=anew), 1.0
-        errors, slopes = self.errors(x), self.sensitivity(x)
-        self._require_seen(slopes)
-        for _ in range(_STEPS):
-            cost = float(errors @ errors)
-            there, expected = self._model_step(x, errors, slopes, width)
-            gain = cost - expected
-            if gain <= FIT_COST * cost or cost <= self.count * FIT_DIGITS**2 or (there == x).all():
-                break
-            found = self.errors(there)
-            if np.all(np.isfinite(found)) and found @ found < cost:
-                x, errors, width = there, found, min(1.0, 2.0 * width)
-                slopes = self.sensitivity(x)
-            elif width > _NARROWEST:
-                width /= 4.0
-            else:
-                break
-        return self._judged(x, errors, slopes)
-
-    def _model_step(
-        self, x: Array, errors: Array, slopes: Array, width: float
-    ) -> tuple[Array, float]:
-        """Where the model of the stops is best, and its sum of squares there.
-
-        Args:
-            x: where its stops were made, in natural units.
-            errors: logarithms of computed over measured numbers there.
-            slopes: their derivatives.
-            width: part of the widest step that is allowed.
-        """
-        torque = [k for k, name in enumerate(self.names) if name in _TORQUES][:1]
-        by_torque = np.isin(np.arange(len(x)), torque) & (x > 0.0)
-        factor = 1.0 + width * _WIDEST
-        by_part = by_torque | np.isin(self.names, _OF_LAW)
-        low = np.where(by_part, x / factor, np.maximum(x - width, 0.0))
-        high = np.where(by_part, x * factor, x + width)
-        whole = np.array([1.0 if name == "torque_share" else np.inf for name in self.names])
-        high = np.maximum(np.minimum(high, whole / self.scale), low * (1.0 + _STEP))
-
-        def misses(there: Array) -> Array:
-            linear = there - x
-            shift = np.where(by_torque, x * linear / np.where(by_torque, there, 1.0), linear)
-            return errors + np.log(np.maximum(1.0 + slopes @ shift, LEAST_TORQUE))
-
-        # "dogbox" puts what is at its bound exactly there.
-        done = scipy.optimize.least_squares(
-            misses, x, bounds=(low, high), method="dogbox", ftol=FIT_STEP, xtol=FIT_STEP,
-            gtol=FIT_STEP,
-        )  # fmt: skip
-        return self._rounded(np.asarray(done.x)), 2.0 * float(done.cost)
-
-    def _rounded(self, x: Array) -> Array:
-        """With six digits: more would pretend to be known, and be other stops than the last."""
-        return np.array([_six_digits(value) for value in x * self.scale]) / self.scale
-
-    def errors(self, x: Array) -> Array:
-        """Logarithms of computed over measured numbers; infinite if the axis does not stop."""
-        return self.errors_with(self._with(x * self.scale))
-
-    def errors_with(self, brakes: Brakes) -> Array:
-        """The same, with any brakes."""
-        errors: list[Array] = []
-        for row in self.rows:
-            try:
-                errors.append(row.errors(self._stop(row, brakes)))
-            except StopFailed:
-                errors.append(np.array([np.inf]))
-        together = np.concatenate(errors)
-        # A stop that fails is no number of the table; the size of what is returned must stay.
-        return together if np.all(np.isfinite(together)) else np.full(self.count, np.inf)
-
-    def sensitivity(self, x: Array) -> Array:
-        """Derivatives of the errors, shape (count, len(names)); where stops have none, by steps."""
-        brakes = self._with(x * self.scale)
-        brake = brakes.joints[self.joint]
-        inputs, factors = [], self.scale.copy()
-        for k, name in enumerate(self.names):
-            # The static torque keeps its ratio to the dynamic one.
-            together = name == "dynamic_torque" and brake.static_torque and brake.dynamic_torque
-            inputs.append(f"{'brake_torque' if together else name}:{self.joint}")
-            factors[k] /= brake.dynamic_torque if together else 1.0
-        parts = []
-        for row in self.rows:
-            of = f":{self.joint}"
-            wanted = [name + (of if name in ("time", "angle") else "") for name in row.given]
-            try:
-                found = self._stop(row, brakes).sensitivity(wanted, inputs)
-            except PinloopError:
-                return self.differences(x)
-            parts.append(found.matrix / found.output_values[:, None] * factors)
-        slopes = np.vstack(parts)
-        return slopes if np.all(np.isfinite(slopes)) else self.differences(x)
-
-    def differences(self, x: Array) -> Array:
-        """The same by differences to one side."""
-        here, columns = self.errors(x), []
-        for k, step in enumerate(_STEP * np.eye(len(x))):
-            there = self.errors(x + step)
-            if not np.all(np.isfinite(there)):  # more of it, a delay, would not stop the axis
-                step[k] = -min(_STEP, x[k])
-                there = self.errors(x + step) if step[k] else there
-            if not np.all(np.isfinite(there)):
-                raise BadValue(
-                    f"the fit of {self.names[k]} of joint '{self.joint}' has come to the edge of "
-                    "what brings it to rest in every stop of the table: is the table that of this "
-                    "robot and payload? Else leave that parameter out"
-                )
-            columns.append((there - here) / step[k])
-        return np.stack(columns, axis=1)
-
-    @property
-    def count(self) -> int:
-        """How many numbers the rows have."""
-        return sum(row.numbers for row in self.rows)
-
-    @cached_property
-    def scale(self) -> Array:
-        """Natural sizes of the parameters, in the units of the brakes file.
-
-        The torque that alone would take the time t of a stop is ``2 E / (v t)``.
-        """
-        sizes = np.array([self._sizes(row) for row in self.rows])
-        return np.asarray(np.exp(np.mean(np.log(sizes), axis=0)))
-
-    def _sizes(self, row: Measured) -> list[float]:
-        speed, time = abs(row.speed), row.likely_time
-        brake = self.brakes.joints[self.joint]
-        try:
-            result = self._stop(row, self.brakes)
-        except StopFailed as error:
-            result = error.result
-        torque = max(2.0 * result.ledger.kinetic_before / (speed * time), LEAST_TORQUE)
-        ratio = brake.gear_ratio
-        sizes = {
-            "dynamic_torque": torque / (ratio if brake.side == "motor" else 1.0),
-            "coulomb": torque,
-            "viscous": torque / speed,
-            "short_circuit": torque / speed / ratio**2,
-            "delay": time,
-            "rise": time,
-            "drive_torque": torque / ratio,
-            **_ramp_sizes(row),
-        }
-        return [sizes[name] for name in self.names]
-
-    def _stop(self, row: Measured, brakes: Brakes) -> StopResult:
-        """A stop, not followed for much longer than it should take."""
-        until = min(self.arguments.get("until", np.inf), _PATIENCE * row.likely_time)
-        key = _key(row, brakes)
-        if key not in self.known:
-            self.known[key] = row.stop(self.robot, brakes, **{**self.arguments, "until": until})
-        return self.known[key]
-
-    def _require_seen(self, slopes: Array) -> None:
-        """Refuse parameters that no stop of the table depends on."""
-        numbers = {row.number for row in self.rows}
-        for name, column in zip(self.names, slopes.T, strict=True):
-            # Beside rounding no stop depends on it at all; but a limit of a ramp that a stop
-            # does not reach where the search starts may count later.
-            ramps = name in _OF_LAW and "torque" not in name and numbers != {0}
-            if ramps or np.abs(column).max() > SAME:
-                continue
-            why = "the drive follows its ramp, and has the torque for it"
-            if name in _OF_LAW and numbers == {0}:
-                why = "in category 0 the power is cut at once"
-            elif name not in _OF_LAW:
-                why = "the drive brings it to rest before brakes come and power goes"
-            raise BadValue(
-                f"no stop of joint '{self.joint}' in the table depends on its {name}: {why}; leave "
-                f"it out, or fit what these stops show"
-            )
-
-    def _with(self, values: Array, identified: Mapping[str, bool] | None = None) -> Brakes:
-        """The brakes with other parameters of this axis; static torque in proportion."""
-        brake = self.brakes.joints[self.joint]
-        # Without the rounding of natural units, so that the same values are the same stops.
-        plain = [float(f"{value:.12g}") for value in values]
-        changes: dict[str, Any] = dict(zip(self.names, plain, strict=True))
-        of = f"fitted to {self.source or 'a table of stops'}"
-        sources: dict[str, Source] = {}
-        notes = {}
-        for name in self.names:
-            known = identified is None or identified[name]
-            sources[name] = "fitted" if known else "guess"
-            notes[name] = of if known else f"{of}, which does not identify it"
-        torque = changes.get("dynamic_torque")
-        if torque is not None and brake.static_torque is not None:
-            ratio = brake.static_torque / brake.dynamic_torque if brake.dynamic_torque else 1.0
-            changes["static_torque"] = ratio * torque
-            sources["static_torque"] = "guess"
-            notes["static_torque"] = f"{ratio:.4g} times dynamic_torque, as before the fit"
-        if brake.breakaway is not None and changes.get("coulomb", 0.0) > brake.breakaway:
-            changes["breakaway"] = changes["coulomb"]
-            sources["breakaway"] = "guess"
-            notes["breakaway"] = "as coulomb, which the fit has raised above it"
-        fitted = replace(
-            brake, **changes, sources={**brake.sources, **sources}, notes={**brake.notes, **notes}
-        )
-        return replace(self.brakes, joints={**self.brakes.joints, self.joint: fitted})
-
-    def _start(self, *, anew: bool) -> Array:
-        """The best of some places to start from, in natural units."""
-        brake = self.brakes.joints[self.joint]
-        own = np.array([float(getattr(brake, name)) for name in self.names]) / self.scale
-        torques = [k for k, name in enumerate(self.names) if name in _TORQUES]
-        shares = _SHARES if anew and torques else ()
-        places = [own, *(np.where(np.arange(len(own)) == torques[0], x, own) for x in shares)]
-        for place in places:
-            if np.all(np.isfinite(self.errors(place))):
-                return place
-        raise BadValue(
-            f"the brakes from which the fit starts do not bring joint '{self.joint}' to rest "
-            "in every stop of the table; start from stronger ones, or fit dynamic_torque too"
-        )
-
-    def _judged(self, x: Array, errors: Array, sensitivity: Array) -> Solution:
-        """Standard errors, and what the data does not tell.
-
-        With the singular values s and directions V of the sensitivity per number, directions whose
-        s is next to nothing are blind; in the others the covariance is ``spread^2 V s^-2 V'``.
-        """
-        n, values = len(self.names), np.array([_six_digits(value) for value in x * self.scale])
-        _, sizes, V = np.linalg.svd(sensitivity, full_matrices=True)
-        sizes = np.concatenate([sizes, np.zeros(n - len(sizes))])
-        visible = sizes / np.sqrt(self.count)
-        blind = visible < _BLIND * max(1.0, float(visible[0]))
-        spare = self.count - int(np.sum(~blind))
-        spread = float(np.sqrt(np.sum(errors**2) / spare)) if spare else np.nan
-        rows = (row for row in self.brakes.assumptions(self.robot) if row.joint == self.joint)
-        units, fitted = {row.parameter: row.unit for row in rows}, []
-        for k, name in enumerate(self.names):
-            error = spread * float(np.linalg.norm(V[~blind, k] / sizes[~blind])) * self.scale[k]
-            # What takes part in a combination that the data does not see is unknown.
-            unknown = bool(np.any(np.abs(V[blind, k]) > _PART))
-            error = np.inf if unknown else float(error)
-            fitted.append(Fitted(self.joint, name, float(values[k]), error, units[name]))
-        notes = [self._blind_note(direction) for direction in V[blind]]
-        notes += [
-            f"joint '{self.joint}': {f.parameter} is fitted to zero, its lower bound: the table "
-            "shows none of it, or less than none"
-            for f in fitted
-            if f.value == 0.0 and f.identified
-        ]
-        miss = float(np.sqrt(np.mean(errors**2)))
-        if miss > _MISFIT:
-            notes.append(
-                f"joint '{self.joint}': the fit misses the table by {100 * miss:.2g} % (root mean "
-                f"square); {', '.join(self.names)} alone cannot explain it"
-            )
-        brakes = self._with(values, {f.parameter: f.identified for f in fitted})
-        return Solution(brakes, tuple(fitted), errors, tuple(notes))
-
-    def _blind_note(self, direction: Array) -> str:
-        names = [n for n, c in zip(self.names, direction, strict=True) if abs(c) > _PART]
-        stops = "1 stop" if len(self.rows) == 1 else f"{len(self.rows)} stops"
-        numbers = "1 number" if self.count == 1 else f"{self.count} numbers"
-        remedy = "do not fit it" if len(names) == 1 else "fix one of them"
-        return (
-            f"joint '{self.joint}': {stops} with {numbers} do not identify {' and '.join(names)}: "
-            f"other values fit as well; {remedy}, or measure at other speeds, poses or payloads"
-        )
-
-
-# -- all axes ---------------------------------------------------------------------------------
 
 
 @public
@@ -486,16 +134,16 @@ def fitted(
                 # Have the brakes of the other axes changed its stops since it was fitted?
                 moved = float(np.max(np.abs(axis.errors_with(brakes) - solved[joint].errors)))
                 most = max(most, moved)
-                if moved < _SAME:
+                if moved < SAME_STOP:
                     continue
             else:
                 most = np.inf
             solved[joint] = axis.solve(anew=joint not in solved)
             brakes = solved[joint].brakes
-        if most < _SAME:
+        if most < SAME_STOP:
             break
     notes = [note for solution in solved.values() for note in solution.notes]
-    if most >= _SAME:
+    if most >= SAME_STOP:
         notes.append(
             f"the brakes of the axes change each other's stops by {100 * most:.2g} % even after "
             f"{_ROUNDS} rounds: the fit is not settled"
@@ -504,22 +152,11 @@ def fitted(
     # What was followed for long enough in the search is followed no further.
     made = {key: stop for key, stop in known.items() if stop.outcome != "time-out"}
     results = [
-        made.get(_key(row, brakes)) or row.stop(robot, brakes, **arguments) for row in table.rows
+        made.get(stop_key(row, brakes)) or row.stop(robot, brakes, **arguments)
+        for row in table.rows
     ]
     values = tuple(value for solution in solved.values() for value in solution.parameters)
     return Fit(brakes, values, compare(results, table), tuple(notes))
-
-
-def _ramp_sizes(row: Measured) -> dict[str, float]:
-    """Numbers of laws with which a joint would stop in about the time of a row."""
-    speed, time = abs(row.speed), row.likely_time
-    return {
-        "deceleration": speed / time,
-        "ramp_time": time,
-        "jerk": 4.0 * speed / time**2,
-        "time_constant": 0.5 * time,
-        "torque_share": 1.0,
-    }
 
 
 def _with_start(brakes: Brakes, table: StoppingTable, names: Sequence[str]) -> Brakes:
@@ -528,7 +165,7 @@ def _with_start(brakes: Brakes, table: StoppingTable, names: Sequence[str]) -> B
     for row in table.rows:
         absent = [name for name in names if getattr(joints[row.joint], name) is None]
         if row.numbers and absent:
-            sizes = _ramp_sizes(row)
+            sizes = ramp_sizes(row)
             if "drive_torque" in absent:
                 raise BadValue(
                     f"joint '{row.joint}' has no drive_torque from which the fit could start; give "
@@ -537,18 +174,6 @@ def _with_start(brakes: Brakes, table: StoppingTable, names: Sequence[str]) -> B
             start: dict[str, Any] = {name: sizes[name] for name in absent}
             joints[row.joint] = replace(joints[row.joint], **start)
     return replace(brakes, joints=joints)
-
-
-def _six_digits(value: float) -> float:
-    return float(f"{value:.6g}")
-
-
-def _key(row: Measured, brakes: Brakes) -> Hashable:
-    """What tells the stop of a row of a table with some brakes from others."""
-    numbers = tuple(
-        getattr(brake, name) for brake in brakes.joints.values() for name in JOINT_PARAMETERS
-    )
-    return id(row), numbers
 
 
 def _band_notes(brakes: Brakes, joints: Iterable[str], names: Sequence[str]) -> list[str]:
@@ -579,7 +204,7 @@ def _checked(table: StoppingTable, brakes: Brakes, parameters: Sequence[str]) ->
         for name in names:
             if not brake.uses(name):
                 what = f"a brake of kind {brake.kind}"
-                if name in _OF_LAW:
+                if name in OF_LAW:
                     what = f"a drive that stops by the law {brake.law}"
                 raise BadValue(f"joint '{joint}' has {what}: it has no {name} that could be fitted")
         if not any(other.numbers for other in table.rows if other.joint == joint):
