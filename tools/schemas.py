@@ -15,7 +15,7 @@ from pinloop.io.loading import RobotFile
 from pinloop.io.loopsfile import LoopsFile
 from pinloop.safety.brakes.file import BrakeFile
 from pinloop.safety.brakes.joint_brake import Parameter
-from pinloop.safety.stopping import result as stop_document
+from pinloop.safety.stopping import result_document
 from pinloop.safety.stopping.plan import Trigger
 from pinloop.safety.stopping.prepared_robot import Payload
 from pinloop.safety.studies import studyfile
@@ -37,7 +37,7 @@ SCHEMAS: Mapping[str, Any] = {
     "regularization": sheets.RegularizationDocument,
     "run": run_document.RunDocument,
     "scenario": scenario.Scenario,
-    "stop": stop_document.Document,
+    "stop": result_document.Document,
     "study": studyfile.StudyFile,
     "study-manifest": study_report.Manifest,
 }

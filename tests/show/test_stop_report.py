@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import pinloop as pl
 from pinloop.model.description import GROUND
-from pinloop.safety.stopping.result import PLANNING_AID
+from pinloop.safety.stopping.result_document import PLANNING_AID
 from pinloop.show.plots.svg import draw
 from pinloop.show.stop_report import page_of, write_report
 from pinloop.show.stop_report.stop_curves import (

@@ -21,7 +21,7 @@ import pinloop as pl
 from pinloop.cli import main as cli
 from pinloop.model.description import GROUND
 from pinloop.safety.space.solids import Obstacle
-from pinloop.safety.stopping.result import PLANNING_AID
+from pinloop.safety.stopping.result_document import PLANNING_AID
 from pinloop.safety.studies.results import results_of
 from pinloop.show.plots.svg import color_of
 from pinloop.show.stop_report import make_motion

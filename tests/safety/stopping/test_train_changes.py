@@ -11,11 +11,11 @@ import pytest
 import pinloop as pl
 from pinloop.linalg.dense import slope
 from pinloop.safety.brakes.joint_brake import JointBrake
+from pinloop.safety.stopping.drivetrain import Drivetrain, Sliding
 from pinloop.safety.stopping.inputs import StopInput
 from pinloop.safety.stopping.loads import sink_torques
 from pinloop.safety.stopping.phase import Phase, pinned_bounds
 from pinloop.safety.stopping.plan import BrakeTimes
-from pinloop.safety.stopping.prepared_robot import Drivetrain, Sliding
 from pinloop.safety.stopping.reference import EvenPiece
 from pinloop.safety.stopping.stop_equations import Solved
 from pinloop.safety.stopping.train_changes import Engagement, TrainChanges

@@ -26,7 +26,7 @@ from ...tolerances import SPEED_SHARE
 from ...units import ANGLES, LENGTHS, TIMES, column_unit, shown_unit
 from ..brakes.brakes import Brakes
 from ..stopping import StopResult
-from ..stopping.result import PLANNING_AID
+from ..stopping.result_document import PLANNING_AID
 from ..studies.cases import CLEARANCE, TOOL_PLACE, Setup, Values, criteria, known_criteria
 from ..studies.space import Sampling, Sobol, Space
 from ..studies.study import StudySettings, case_values, checked_size, make_setup

@@ -12,7 +12,7 @@ from ...tables.number_format import Units, milliseconds, number, numbers, units_
 from ...tables.report import Block, Cell, KeyValues, Notes, Report, Table, render
 from ...units import column_name
 from ..brakes.laws import LAWS
-from ..stopping.result import PLANNING_AID
+from ..stopping.result_document import PLANNING_AID
 from .annexb import AnnexB, AxisStop
 from .extension import Pose
 

@@ -13,7 +13,7 @@ from ...errors import BadValue
 from ...tables.number_format import SLIDING, TURNING, Units, numbers, units_of
 from ...tables.report import Block, Cell, KeyValues, Notes, Report, Reported, Table
 from ..stopping import StopResult
-from ..stopping.result import PLANNING_AID
+from ..stopping.result_document import PLANNING_AID
 from .published import Measured, StoppingTable
 
 _SAME_SPEED = 0.01

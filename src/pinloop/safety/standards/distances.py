@@ -21,7 +21,7 @@ from ...errors import BadValue
 from ...tables.number_format import milliseconds, number
 from ...tables.report import Block, Cell, KeyValues, Mark, Notes, Report, Reported, Table
 from ..stopping import StopResult
-from ..stopping.result import PLANNING_AID
+from ..stopping.result_document import PLANNING_AID
 from ..studies.study import Study
 
 Row = dict[str, str | float]

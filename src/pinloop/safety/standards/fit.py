@@ -17,7 +17,7 @@ from ...tables.number_format import listed
 from ...tables.report import Cell, KeyValues, Notes, Report, Reported, Table
 from ..brakes.brakes import Brakes
 from ..stopping import StopResult
-from ..stopping.result import PLANNING_AID
+from ..stopping.result_document import PLANNING_AID
 from .axis_fit import FITTABLE, OF_LAW, SAME_STOP, AxisFit, Fitted, Solution, ramp_sizes, stop_key
 from .comparison import Comparison, compare
 from .published import StoppingTable

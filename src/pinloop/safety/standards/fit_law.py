@@ -18,7 +18,7 @@ from ...model.mechanism import Mechanism
 from ...tables.report import Block, Cell, KeyValues, Notes, Report, Reported, Table
 from ..brakes.brakes import Brakes
 from ..brakes.laws import LAWS, StopLaw, law_by_name
-from ..stopping.result import PLANNING_AID
+from ..stopping.result_document import PLANNING_AID
 from .fit import Fit, fitted
 from .published import Measured, StoppingTable
 

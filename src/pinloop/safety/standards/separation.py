@@ -23,7 +23,7 @@ from ...tables.report import Report
 from ...tolerances import SAME
 from ..space.solids import require_length
 from ..stopping import StopResult
-from ..stopping.result import PLANNING_AID
+from ..stopping.result_document import PLANNING_AID
 from ..studies.study import Study
 from .advance import Advance, Person, Shapes, collect_shapes, measure_advance
 from .distances import Distance, Term, at_least_zero, checked_stops, measure_cases, standing_cases

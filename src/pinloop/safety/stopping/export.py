@@ -32,12 +32,14 @@ from ...units import column_name
 from ...version import __version__
 from ..brakes.brakes import Assumption, Brakes
 from ..brakes.joint_brake import Chain
+from .drivetrain import Drivetrain
 from .guesses import Guesses
 from .loads import energies_at
 from .phase import Phase
 from .plan import Category
-from .prepared_robot import Drivetrain, Payload, payload_of
-from .result import (
+from .prepared_robot import Payload, payload_of
+from .result import StopResult
+from .result_document import (
     FORMAT,
     PLANNING_AID,
     BrakesRecord,
@@ -51,7 +53,6 @@ from .result import (
     PayloadRecord,
     RobotRecord,
     StateRecord,
-    StopResult,
     ToolRecord,
 )
 from .stop_equations import StopEquations

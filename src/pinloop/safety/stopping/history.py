@@ -18,9 +18,9 @@ from ...simulation.limits import JointEnd
 from ...simulation.modes import RobotManifold
 from ...simulation.passages import State
 from ...simulation.trajectory import Trajectory
+from .drivetrain import Drivetrain
 from .phase import Phase, PhaseEvent
 from .plan import BrakeTimes, Plan
-from .prepared_robot import Drivetrain
 from .stop_equations import StopEquations
 
 

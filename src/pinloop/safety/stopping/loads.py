@@ -26,8 +26,8 @@ from ...model.mechanism import Mechanism
 from ...simulation.accuracy import Accuracy, step_worth
 from ...simulation.stabilization import Projection
 from ...tolerances import LEAST_MASS, NO_ENERGY, PEAK, WORK
+from .drivetrain import Drivetrain, Sliding
 from .history import Pieces, StopHistory
-from .prepared_robot import Drivetrain, Sliding
 from .stop_equations import Solved, StopEquations
 
 _HALVINGS = 24

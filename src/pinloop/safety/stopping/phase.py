@@ -13,7 +13,7 @@ from ...boundary.marks import Array, Mask
 from ...dynamics.stick_slip import RELEASE, Contacts
 from ...integrate import Coordinate, Guard
 from ...simulation.modes import Mode
-from .prepared_robot import Drivetrain, Sliding
+from .drivetrain import Drivetrain, Sliding
 from .reference import Piece, rates_at
 
 

@@ -24,7 +24,7 @@ from ...tolerances import HELD_ACCELERATION, NO_SPEED, TIME_SUM
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import Chain, JointBrake
 from ..brakes.laws import LAWS, Ramp, StopLaw
-from .prepared_robot import Drivetrain
+from .drivetrain import Drivetrain
 from .recorded import JointTrajectory
 from .reference import CurvedPiece, EvenPiece, Piece, RecordedPiece, Reference, slow_joints
 from .safety_functions import CategoryNumber, SafetyFunction, function_by_name

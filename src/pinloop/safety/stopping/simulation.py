@@ -51,11 +51,11 @@ from ...simulation.stabilization import Projection, Projector
 from ...simulation.trajectory import Trajectory
 from ...simulation.transitions import Transition
 from ...tolerances import HELD_ACCELERATION, SIGNAL_SPEED, Regularity
+from .drivetrain import Drivetrain
 from .history import StopHistory
 from .native_phases import NativePhases
 from .phase import Phase, PhaseEvent, Watched, in_the_way, watched_joints
 from .plan import PendingInstants, Plan
-from .prepared_robot import Drivetrain
 from .stick_slip import PhaseStart, decide_phase
 from .stop_equations import (
     CHATTER,

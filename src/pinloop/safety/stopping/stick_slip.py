@@ -57,6 +57,7 @@ from ...linalg.saddle import Saddle, factor_mass
 from ...model.workspace import create_data
 from ...simulation.modes import Mode
 from ...tolerances import BOUND_INSTANT, HELD_ACCELERATION, MOTION_SHARE
+from .drivetrain import Drivetrain, Sliding
 from .phase import (
     Phase,
     breakaway_directions,
@@ -65,7 +66,6 @@ from .phase import (
     motor_bounds,
     pinned_bounds,
 )
-from .prepared_robot import Drivetrain, Sliding
 from .reference import Piece
 from .stop_equations import StopEquations
 

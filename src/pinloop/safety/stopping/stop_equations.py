@@ -25,8 +25,9 @@ from ...simulation.initial_state import meeting
 from ...simulation.passages import Passage, State, open_passage
 from ...tables.number_format import listed
 from ...tolerances import PIVOT_KEPT, RANK, TINY
+from .drivetrain import Drivetrain
 from .phase import Phase, PhaseTables
-from .prepared_robot import Drivetrain, mount_robot
+from .prepared_robot import mount_robot
 
 _NOTHING = 1e5
 """How many times its rounding what ends a phase need not be followed more closely."""

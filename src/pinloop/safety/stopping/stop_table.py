@@ -39,7 +39,8 @@ from ..brakes.laws import LAWS, DriveTorque
 from ..space.interval_tree import joint_limits
 from .loads import explained_error
 from .prepared_robot import payload_of
-from .result import PLANNING_AID, StopResult
+from .result import StopResult
+from .result_document import PLANNING_AID
 from .travel import JointStop
 
 _AMPLE = 1000.0

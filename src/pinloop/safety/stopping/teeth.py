@@ -14,8 +14,8 @@ from ...simulation.limits import JointEnd
 from ...simulation.modes import Mode
 from ...simulation.transitions import Transition
 from ...tolerances import AT_LIMIT, AT_ONCE, SAME
+from .drivetrain import Drivetrain
 from .phase import Watched
-from .prepared_robot import Drivetrain
 from .stop_equations import StopEquations
 
 

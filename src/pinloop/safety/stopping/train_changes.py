@@ -14,9 +14,9 @@ import numpy as np
 
 from ...boundary.marks import Array
 from ..brakes.joint_brake import JointBrake
+from .drivetrain import Drivetrain, SlidingTorques
 from .inputs import TORQUE, StopInput, brake_number
 from .phase import Phase, breakaway_directions, motor_bounds
-from .prepared_robot import Drivetrain, SlidingTorques
 from .stop_equations import Solved
 
 

@@ -26,7 +26,8 @@ from ...errors import BadValue, PinloopError, printable
 from ...tables.number_format import numbers, units_of
 from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
 from ...units import column_unit, shown_unit
-from ..stopping.result import PLANNING_AID, StopResult
+from ..stopping.result import StopResult
+from ..stopping.result_document import PLANNING_AID
 from .cases import Setup, WorstCase, criteria, known_criteria, manifest_of, size_of
 from .results import Beyond, QuantityDistribution, Results, quantity_distributions
 from .space import Variable

@@ -20,7 +20,8 @@ from ...safety.brakes.brakes import Assumption, Brakes
 from ...safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
 from ...safety.space.swept import SweptVolume, swept_volume
 from ...safety.stopping.export import brakes_record, robot_record, versions
-from ...safety.stopping.result import PLANNING_AID, StopResult
+from ...safety.stopping.result import StopResult
+from ...safety.stopping.result_document import PLANNING_AID
 from ...safety.stopping.stop_table import stop_table
 from ...safety.stopping.travel import JointStop, PointStop
 from ...tables.number_format import decimals, listed, milliseconds, number, units_of

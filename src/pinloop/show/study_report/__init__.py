@@ -24,7 +24,7 @@ from ...safety.stopping.export import (
     versions,
 )
 from ...safety.stopping.prepared_robot import tool_of
-from ...safety.stopping.result import (
+from ...safety.stopping.result_document import (
     PLANNING_AID,
     BrakesRecord,
     CategoryRecord,

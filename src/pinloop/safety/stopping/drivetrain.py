@@ -1,0 +1,328 @@
+"""Torques of brakes, gears, friction and drives, as functions of time and speed.
+
+They are over all velocity coordinates; a joint without entry has the friction and the damping of
+its file. Which joints stick is decided elsewhere: here it is given.
+
+Between motor and joint is a gear of ratio N and efficiency eta. What the motor side gives,
+``S = N (torques of brake and drive) - N^2 (rotor inertia) a``, reaches the joint as
+
+    f(S) = eta S     where the power flows to the joint (S v > 0),
+    f(S) = S / eta   where it flows to the motor (S v < 0).
+
+Without loss (eta = 1) the rotor is part of the mass matrix, as its armature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...boundary.marks import Array
+from ...errors import BadValue
+from ...model.mechanism import Mechanism
+from ...tolerances import NO_ACCELERATION
+from ..brakes.brakes import Brakes
+from ..brakes.joint_brake import JointBrake
+from ..brakes.laws import DriveTorque
+
+_DAMPING = "viscous friction", "short circuit"
+
+
+@dataclass(frozen=True, eq=False)
+class Sliding:
+    """What stays the same while no joint changes between sticking and sliding.
+
+    Arrays may have leading axes, for many instants at once.
+
+    Args:
+        direction: sign of the motion of each coordinate against the ground, 0 at rest.
+        saturated_drive_sign: sign of the torque of a drive that cannot follow, 0 otherwise.
+        start: time at which it begins [s].
+        ramp: part of the brake torque at ``start``, 0 to 1, shape (nv,).
+        slope: its rate [1/s].
+        drives: mask of the coordinates whose drive has power.
+        limited: whether the torque of the drives is; before the command they do whatever it takes.
+        shorted: whether the motors are shorted.
+    """
+
+    direction: Array
+    saturated_drive_sign: Array
+    start: float | Array
+    ramp: Array
+    slope: Array
+    drives: NDArray[np.bool_]
+    limited: bool | NDArray[np.bool_]
+    shorted: bool | NDArray[np.bool_]
+
+    def engaged(self, t: Array | float) -> Array:
+        """Part of the brake torque at time ``t``."""
+        return np.asarray(self.ramp + self.slope * (t - self.start))
+
+    def at(self, rows: NDArray[np.intp]) -> Sliding:
+        """Some of many instants."""
+        return Sliding(*(np.asarray(getattr(self, field.name))[rows] for field in fields(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class SlidingTorques:
+    """Torques while it is settled what slides and in which direction: functions of time and speed.
+
+    Arrays of shape (2, nv) hold what acts at the joints, and through the gears, before losses.
+
+    Args:
+        start: time at which it begins to hold [s].
+        rest: torques at ``start``, at rest [N m], shape (2, nv).
+        rate: their rates [N m/s], shape (2, nv); None if all stay.
+        viscous: viscous coefficients, of shorted motors those through the gears, shape (2, nv).
+        extra: what dry friction is larger at rest than in motion, shape (nv,); None if nowhere.
+        shape: speed over which that vanishes, shape (nv,).
+    """
+
+    start: float
+    rest: Array
+    rate: Array | None
+    viscous: Array
+    extra: Array | None
+    shape: Array
+
+    def torques(self, t: float, v: Array) -> tuple[Array, Array]:
+        """Torque of what acts at the joints, and of what acts through the gears [N m]."""
+        torques = self.rest - self.viscous * v
+        if self.rate is not None:
+            torques += self.rate * (t - self.start)
+        joint, motor = torques
+        if self.extra is not None:
+            joint -= self.extra * np.exp(-((v / self.shape) ** 2))
+        return joint, motor
+
+    def slopes(self, v: Array) -> tuple[Array, Array]:
+        """Derivatives of both by the speed, and by time, shape (2, nv) each."""
+        by_speed = -self.viscous
+        if self.extra is not None:
+            part = v / self.shape
+            by_speed[0] += 2.0 * self.extra / self.shape * part * np.exp(-(part**2))
+        return by_speed, np.zeros_like(by_speed) if self.rate is None else self.rate
+
+    def changes(self, t: float, v: Array, by: SlidingTorques) -> Array:
+        """Changes of both with those of all they are made of, at a time and a speed.
+
+        Args:
+            t: time [s].
+            v: speeds, shape (nv,).
+            by: changes of the fields, k of each: of shape (2, k, nv) or (k, nv).
+
+        Returns:
+            Shape (2, k, nv).
+        """
+        changes = by.rest - by.viscous * v
+        if by.rate is not None:
+            changes += by.rate * (t - self.start)
+        if self.extra is not None and by.extra is not None:
+            part = v / self.shape
+            wider = 2.0 * self.extra / self.shape * part**2 * by.shape
+            changes[0] -= (by.extra + wider) * np.exp(-(part**2))
+        return np.asarray(changes)
+
+
+class Drivetrain:
+    """Brakes, gears, friction and drives of a robot.
+
+    Args:
+        robot: the mechanism.
+        brakes: the brakes, of joints with one degree of freedom.
+
+    Attributes:
+        names: joint of each velocity coordinate.
+        columns: velocity coordinate by name of the joints with an entry.
+        single: mask of the coordinates of joints with one degree of freedom, shape (nv,).
+        reflected: inertia of the rotors at the joints [kg m^2], shape (nv,).
+        lossy: inertia of the rotors behind gears with losses [kg m^2], shape (nv,); not in the
+            mass matrix.
+        efficiency: of the gears, shape (nv,).
+        has_losses: whether any gear has losses.
+        has_peaks: whether dry friction is larger at rest than in motion anywhere (Stribeck).
+        delay: from the command to the first torque [s], shape (nv,).
+        rise: from the first to the full torque [s], shape (nv,).
+        limit: largest torque of the drive at the joint, before losses [N m], shape (nv,).
+        pull: what of it the drive gives where it cannot follow, or follows no ramp, shape (nv,).
+        teeth: mask of the coordinates with a tooth brake.
+        dry: mask of the coordinates that may stick, or whose losses depend on the direction.
+    """
+
+    def __init__(self, robot: Mechanism, brakes: Brakes) -> None:
+        self.robot, self.brakes = robot, brakes
+        self.columns = {name: robot.coordinates(name).v.start for name in brakes.joints}
+        self.names = [name for name in robot.joints for _ in range(robot.coordinates(name).nv)]
+        nv = robot.nv
+        self.single = np.array([robot.coordinates(name).nv == 1 for name in self.names], dtype=bool)
+        self._coulomb = np.where(self.single, robot.model.upperDryFrictionLimit, 0.0)
+        self._viscous = np.array(robot.model.damping)
+        self.reflected = np.array(robot.model.armature)
+        self.efficiency, self.limit, self.pull = np.ones(nv), np.full(nv, np.inf), np.ones(nv)
+        self.delay, self.rise = np.zeros(nv), np.zeros(nv)
+        self._extra, self._shape = np.zeros(nv), np.full(nv, np.inf)
+        self._short = np.zeros(nv)
+        self.motor_brake, self.joint_brake = np.zeros((2, nv)), np.zeros((2, nv))
+        self.teeth = np.zeros(nv, dtype=bool)
+        self.pitch, self.tooth = np.zeros(nv), np.zeros(nv)
+        for name, brake in brakes.joints.items():
+            _require_angle(robot, name, brake)
+            self._enter(self.columns[name], brake)
+        self.lossy = np.where(self.efficiency < 1.0, self.reflected, 0.0)
+        self.has_losses = bool((self.efficiency < 1.0).any())
+        self.has_peaks = bool(self._extra.any())
+        self._sliding_brakes = np.array([self.joint_brake[0], self.motor_brake[0]])
+        self._braked = self.motor_brake[1] + self.joint_brake[1] > 0.0
+        self._rubs, self._loses = self._coulomb + self._extra > 0.0, self.efficiency < 1.0
+        friction = self._braked | self._rubs
+        self.dry = friction | (self.efficiency < 1.0)
+        self.has_brake = (self.motor_brake[1] + self.joint_brake[1] > 0) | self.teeth
+
+    def _enter(self, i: int, brake: JointBrake) -> None:
+        ratio = brake.gear_ratio
+        self._coulomb[i], self._viscous[i] = brake.coulomb, brake.viscous
+        if brake.breakaway is not None and brake.breakaway > brake.coulomb:
+            self._extra[i], self._shape[i] = brake.breakaway - brake.coulomb, brake.stribeck_speed
+        if brake.rotor_inertia is not None:
+            self.reflected[i] = ratio**2 * brake.rotor_inertia
+        self.efficiency[i] = brake.efficiency
+        self._short[i] = ratio**2 * brake.short_circuit
+        if brake.drive_torque is not None:
+            self.limit[i] = ratio * brake.drive_torque
+        if brake.law == DriveTorque.name:
+            self.pull[i] = brake.torque_share
+        if brake.kind == "none":
+            return
+        self.delay[i], self.rise[i] = brake.delay, brake.rise
+        if brake.kind == "tooth":
+            self.teeth[i], self.pitch[i], self.tooth[i] = True, brake.pitch, brake.tooth_offset
+            self.rise[i] = 0.0
+            return
+        torques = brake.factor * np.array([brake.dynamic_torque, brake.static])
+        if brake.side == "motor":
+            self.motor_brake[:, i] = ratio * torques
+        else:
+            self.joint_brake[:, i] = torques
+
+    def friction(self, v: Array) -> Array:
+        """Size of the dry friction at a speed (Stribeck), [N m]."""
+        if not self.has_peaks:
+            return self._coulomb
+        return np.asarray(self._coulomb + self._extra * np.exp(-((v / self._shape) ** 2)))
+
+    def friction_slope(self, v: Array) -> Array:
+        """Derivative of the size of the dry friction by the speed [N m s/rad]."""
+        if not self.has_peaks:
+            return np.zeros_like(v)
+        part = v / self._shape
+        return np.asarray(-2.0 * self._extra / self._shape * part * np.exp(-(part**2)))
+
+    def viscous(self, v: Array) -> Array:
+        """Viscous torque at the joint [N m]."""
+        return -self._viscous * v
+
+    def shorted(self, v: Array, sliding: Sliding) -> Array:
+        """Torque of shorted motors, at the joint and before losses [N m]."""
+        return np.asarray(-self._short * v * sliding.shorted)
+
+    def dampings(self, sliding: Sliding) -> dict[str, Array]:
+        """What damps the joints linearly, by name, shape (nv, nv)."""
+        parts = self._viscous, self._short * sliding.shorted
+        return {
+            name: np.diag(part) for name, part in zip(_DAMPING, parts, strict=True) if part.any()
+        }
+
+    def drive(self, sliding: Sliding) -> Array:
+        """Largest torque of the drives at the joints, before losses [N m]."""
+        return np.where(sliding.limited, self.limit, np.inf)
+
+    def grips(self, ramp: Array, slope: Array) -> NDArray[np.bool_]:
+        """Mask of the coordinates that a brake or dry friction holds at rest, now or at once.
+
+        ``ramp``: part of the brake torque, shape (nv,). ``slope``: its rate [1/s].
+        """
+        return np.asarray((((ramp > 0.0) | (slope > 0.0)) & self._braked) | self._rubs)
+
+    def resists(self, ramp: Array, slope: Array) -> NDArray[np.bool_]:
+        """Mask of the coordinates for which rest means anything: those, and gears with losses."""
+        return self.grips(ramp, slope) | self._loses
+
+    def dragged(self, sliding: Sliding) -> Array:
+        """Torque of drives that cannot follow, at the joints and before losses [N m]."""
+        sign = sliding.saturated_drive_sign
+        return np.asarray(sign * np.where(sign == 0.0, 0.0, self.pull * self.drive(sliding)))
+
+    def sliding_torques(self, sliding: Sliding) -> SlidingTorques:
+        """The torques of everything that slides, as long as that stays so."""
+        direction = sliding.direction
+        brakes = -direction * self._sliding_brakes
+        rest = sliding.ramp * brakes
+        rest[0] -= direction * self._coulomb
+        if sliding.saturated_drive_sign.any():
+            rest[1] += self.dragged(sliding)
+        return SlidingTorques(
+            start=float(np.asarray(sliding.start)),
+            rest=rest,
+            rate=sliding.slope * brakes if sliding.slope.any() else None,
+            viscous=np.array([self._viscous, self._short * sliding.shorted]),
+            extra=direction * self._extra if self.has_peaks else None,
+            shape=self._shape,
+        )
+
+    def through_gear(self, S: Array, direction: Array) -> Array:
+        """What of a torque before the gears arrives at the joints, shape (nv,)."""
+        if not self.has_losses:
+            return S
+        return np.asarray(S * self.gain(np.sign(S), direction))
+
+    def before_gear(self, f: Array, direction: Array) -> Array:
+        """What has to act before the gears for a torque at the joints, shape (nv,)."""
+        # f(S) has the sign of S: the direction of power is the same on both sides of the gear.
+        return np.asarray(f / self.gain(np.sign(f), direction))
+
+    def driven(self, t: float | Array, sliding: Sliding, before: Array, a: Array) -> Array:
+        """Torque of the motors, shorted or not, for one before the gears, shape (nv,) [N m]."""
+        brake = sliding.direction * sliding.engaged(t) * self.motor_brake[0]
+        return np.asarray(before + brake + self.lossy * a)
+
+    def gain(self, power: Array, direction: Array) -> Array:
+        """Torque behind the gears over that before them.
+
+        ``power``: sign of the torque before the gears, shape (nv,). ``direction``: sign of the
+        motion, shape (nv,).
+        """
+        return np.where(power * direction > 0, self.efficiency, 1.0 / self.efficiency)
+
+    def longest_step(self, v: Array, a: Array) -> float:
+        """Step that does not pass over the peak of Stribeck's friction unseen [s].
+
+        Speeds far above the peak may fall to it in one step, those within it by half its width.
+        """
+        if not self.has_peaks:
+            return np.inf
+        change = np.maximum(np.abs(v) - 4.0 * self._shape, 0.5 * self._shape)
+        return float((change / np.maximum(np.abs(a), NO_ACCELERATION)).min())
+
+    def hold(
+        self, t: Array | float, sliding: Sliding, kind: int, powered: NDArray[np.bool_]
+    ) -> tuple[Array, Array]:
+        """Torques up to which a joint at rest is held: before its gear, and at the joint [N m].
+
+        ``kind``: 1 for what holds at rest, 0 for what is left once it slides. ``powered``: per
+        coordinate, whether its drive helps to hold.
+        """
+        part = sliding.engaged(t)
+        motor = part * self.motor_brake[kind] + np.where(powered, self.drive(sliding), 0.0)
+        joint = part * self.joint_brake[kind] + self._coulomb + self._extra
+        return np.asarray(motor), np.asarray(joint)
+
+
+def _require_angle(robot: Mechanism, name: str, brake: JointBrake) -> None:
+    """Raise if teeth with play are on a joint whose angle does not count turns."""
+    if brake.kind == "tooth" and brake.pitch > 0 and robot.coordinates(name).nq != 1:
+        raise BadValue(
+            f"the tooth brake of joint '{name}' needs an angle that counts turns; the joint is "
+            "stored as cosine and sine: give it pitch 0, or load it as 'continuous'"
+        )
