@@ -21,10 +21,10 @@ from ..boundary.marks import Array, Mask
 from ..boundary.values import forward, stored_fields
 from ..errors import BadValue, SingularMass, UnknownName
 from ..tolerances import ROTATION, SAME_PLACE
-from .description import GROUND_NAMES, Coupling, Description, Drive, Geometry
+from .description import GROUND, GROUND_NAMES, Coupling, Description, Drive, Geometry
 from .graph import Cluster, SpanningTree, clusters
 from .reduction import Regularization
-from .transformations import Space, carried_state, in_absolute_coordinates, with_payload
+from .transformations import Space, carried_state, in_absolute_coordinates, with_payload, with_robot
 from .tree import (
     JointCoordinates,
     LoopJoint,
@@ -348,6 +348,34 @@ class Mechanism:
         """
         index = self.frame_id(frame)
         changed = with_payload(self.description, self.model, index, mass, com, inertia)
+        return build(changed, kinematics_only=True)
+
+    def with_robot(
+        self,
+        other: Mechanism,
+        prefix: str,
+        frame: str = GROUND,
+        placement: pin.SE3 | None = None,
+    ) -> Mechanism:
+        """Return one robot that consists of this one and another one mounted on it, or beside it.
+
+        An arm on a linear axis or a mobile base, two arms in one place, a load that hangs. Names
+        of this robot stay, and so does its gravity; `Brakes.with_brakes` joins the brakes.
+
+        Args:
+            other: the robot that is mounted; what it calls the ground is welded to ``frame``.
+            prefix: comes before all names of ``other``.
+            frame: body or frame of this robot that carries it; the ground by default.
+            placement: of the world of ``other`` in ``frame``; the identity by default.
+
+        Raises:
+            LoadError: a name is there twice.
+        """
+        require_kind(other, Mechanism, "other", "load it first: other = pl.load(...)")
+        both = (replace(x.description, actuated=x.actuated) for x in (self, other))
+        at = pin.SE3.Identity() if placement is None else placement
+        own, added = both
+        changed = with_robot(own, self.model, self.frame_id(frame), added, prefix, at)
         return build(changed, kinematics_only=True)
 
     def without_loops(self, names: Iterable[str]) -> Mechanism:

@@ -1,4 +1,4 @@
-"""The same robot otherwise: in absolute coordinates, or with a payload.
+"""The same robot otherwise: in absolute coordinates, with a payload, or with another robot.
 
 A variant is another description, not another program: building, constraints and integrators run
 unchanged on it.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 import pinocchio as pin
@@ -19,11 +19,12 @@ from ..boundary.arguments import flat_numbers
 from ..boundary.marks import Array
 from ..errors import BadValue
 from ..tolerances import CLOSED
-from .description import GROUND, Body, Coordinates, Description, Joint
+from .description import GROUND, Body, Coordinates, Description, Geometry, Joint, NamedFrame
 from .pairs import make_pair
 from .workspace import create_data
 
 Space = Literal["SE3", "SO3xR3", "auto"]
+Placed = TypeVar("Placed", NamedFrame, Geometry)
 
 _NEWTON = 20
 """Iterations in which a joint's coordinates follow from its placement; groups need one."""
@@ -47,18 +48,80 @@ def with_payload(
     taken |= {joint.name for joint in description.joints}
     candidates = ("payload" if k == 1 else f"payload_{k}" for k in count(1))
     name = next(n for n in candidates if not {n, f"{n}_mount"} & taken)
-    target = model.frames[frame]
-    carrier, placement = GROUND, target.placement
-    for body, mount in _mounts(description, model).items():
-        if mount.parentJoint == target.parentJoint:
-            carrier, placement = body, mount.placement.actInv(target.placement)
-            break
+    carrier, placement = _carrier(description, model, frame)
     weld = make_pair("fixed")
     joint = Joint(f"{name}_mount", weld, carrier, name, placement, pin.SE3.Identity(), cut=False)
     return replace(
         description,
         bodies=(*description.bodies, replace(payload, name=name)),
         joints=(*description.joints, joint),
+    )
+
+
+def _carrier(description: Description, model: pin.Model, frame: int) -> tuple[str, pin.SE3]:
+    """The body that carries a frame, and the placement of the frame in it."""
+    target = model.frames[frame]
+    for body, mount in _mounts(description, model).items():
+        if mount.parentJoint == target.parentJoint:
+            return body, mount.placement.actInv(target.placement)
+    return GROUND, target.placement
+
+
+def with_robot(
+    description: Description,
+    model: pin.Model,
+    frame: int,
+    other: Description,
+    prefix: str,
+    placement: pin.SE3,
+) -> Description:
+    """Return the description with another robot whose ground is welded to a frame of its tree.
+
+    ``frame``: number of the frame in ``model``; ``prefix``: of all names of the other robot;
+    ``placement``: of its world in the frame. Both say what is actuated.
+    """
+    carrier, seat = _carrier(description, model, frame)
+    seat = seat * placement
+
+    def end(body: str, at: pin.SE3) -> tuple[str, pin.SE3]:
+        return (carrier, seat * at) if body == GROUND else (prefix + body, at)
+
+    joints = []
+    for joint in other.joints:
+        parent, at_parent = end(joint.parent, joint.frame_parent)
+        child, at_child = end(joint.child, joint.frame_child)
+        ends = {"parent": parent, "frame_parent": at_parent}
+        ends |= {"child": child, "frame_child": at_child}
+        joints.append(replace(joint, name=prefix + joint.name, **ends))
+    if other.base is not None:
+        sole, weld = prefix + other.base, make_pair("fixed")
+        mount = Joint(f"{prefix}mount", weld, carrier, sole, seat, pin.SE3.Identity(), cut=False)
+        joints.insert(0, mount)
+
+    def placed(thing: Placed) -> Placed:
+        body, at = end(thing.body, thing.placement)
+        return replace(thing, name=prefix + thing.name, body=body, placement=at)
+
+    return replace(
+        description,
+        bodies=(*description.bodies, *(replace(x, name=prefix + x.name) for x in other.bodies)),
+        joints=(*description.joints, *joints),
+        couplings=(
+            *description.couplings,
+            *(
+                replace(x, name=prefix + x.name, joints=tuple(prefix + name for name in x.joints))
+                for x in other.couplings
+            ),
+        ),
+        actuated=(
+            *(description.actuated or ()),
+            *(prefix + name for name in other.actuated or ()),
+        ),
+        drives=(*description.drives, *(replace(x, joint=prefix + x.joint) for x in other.drives)),
+        frames=(*description.frames, *map(placed, other.frames)),
+        geometry=(*description.geometry, *map(placed, other.geometry)),
+        warnings=(*description.warnings, *other.warnings),
+        source="",  # no file holds both
     )
 
 

@@ -174,6 +174,22 @@ class Brakes:
         }
         return replace(self, joints={**self.joints, **changed})
 
+    def with_brakes(self, other: Brakes, prefix: str = "") -> Brakes:
+        """Return the same with the brakes of another robot that is mounted on this one.
+
+        The chain is that of this robot: there is one signal for both. See `Mechanism.with_robot`.
+
+        Args:
+            other: the brakes of the other robot.
+            prefix: comes before the names of its joints.
+        """
+        added = {prefix + name: brake for name, brake in other.joints.items()}
+        if taken := sorted({*added} & {*self.joints}):
+            raise BadValue(f"both brakes have a joint '{taken[0]}'; give another prefix")
+        renamed = (fault.replace("brake of ", f"brake of {prefix}", 1) for fault in other.faults)
+        faults = (*self.faults, *renamed)
+        return replace(self, joints={**self.joints, **added}, faults=faults, source="", robot="")
+
     def for_robot(self, robot: Mechanism) -> Brakes:
         """Check that every brake sits on a joint of ``robot`` with one degree of freedom.
 
