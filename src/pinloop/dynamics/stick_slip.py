@@ -18,6 +18,7 @@ is left twice.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -109,12 +110,12 @@ def solve_stick_slip(
     """
     at, k = contacts.columns, len(contacts.columns)
     common = np.minimum(contacts.inertia_up, contacts.inertia_down)
-    if common.any():
+    if np.count_nonzero(common):
         return _with_common_inertia(M, f, J, gamma, contacts, common, slack)
     if k and (stuck := _stuck(M, f, J, gamma, contacts)) is not None:
         # Most often everything holds, and what is within its bounds needs no search.
         a, torque, multipliers = stuck
-        if ((contacts.low < torque) & (torque < contacts.high)).all():
+        if np.count_nonzero((contacts.low < torque) & (torque < contacts.high)) == k:
             return Decision(a, torque, np.zeros(k, dtype=np.int64), multipliers)
     units = np.zeros((k, len(f)))
     units[np.arange(k), at] = 1.0
@@ -323,11 +324,15 @@ def holding_noise(
         reaction: multipliers of the rows, shape (m,).
         weight: see `weight_of`.
     """
-    inverse = solve_mass(M, np.column_stack([np.eye(len(f)), f]))
+    loads = np.zeros((len(f), len(f) + 1))
+    loads[:, :-1].flat[:: len(f) + 1], loads[:, -1] = 1.0, f
+    inverse = solve_mass(M, loads)
     alone = np.sqrt(inverse.diagonal())
-    acting = np.sqrt(abs(f @ inverse[:, -1])) + alone @ np.abs(f) + weight
-    held = np.where(np.isfinite(bounds), np.abs(bounds), 0.0).max(axis=0)
-    held += np.abs(J).T @ np.abs(reaction)
+    acting = math.sqrt(abs(f @ inverse[:, -1])) + alone @ np.abs(f) + weight
+    low, high = np.where(np.isfinite(bounds), np.abs(bounds), 0.0)
+    held = np.maximum(low, high)
+    if len(J):
+        held += np.abs(J).T @ np.abs(reaction)
     return np.asarray(TORQUE_NOISE * (M.diagonal() * alone * acting + held))
 
 

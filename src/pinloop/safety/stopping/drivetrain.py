@@ -149,6 +149,7 @@ class Drivetrain:
         pull: what of it the drive gives where it cannot follow, or follows no ramp, shape (nv,).
         teeth: mask of the coordinates with a tooth brake.
         dry: mask of the coordinates that may stick, or whose losses depend on the direction.
+        static_brake: torque of the brakes at rest, behind their gears [N m], shape (nv,).
     """
 
     def __init__(self, robot: Mechanism, brakes: Brakes) -> None:
@@ -173,12 +174,14 @@ class Drivetrain:
         self.lossy = np.where(self.efficiency < 1.0, self.reflected, 0.0)
         self.has_losses = bool((self.efficiency < 1.0).any())
         self.has_peaks = bool(self._extra.any())
-        self._sliding_brakes = np.array([self.joint_brake[0], self.motor_brake[0]])
+        self._sliding_brakes = -np.array([self.joint_brake[0], self.motor_brake[0]])
+        self._dampings = np.array([self._viscous, self._short])
         self._braked = self.motor_brake[1] + self.joint_brake[1] > 0.0
-        self._rubs, self._loses = self._coulomb + self._extra > 0.0, self.efficiency < 1.0
-        friction = self._braked | self._rubs
-        self.dry = friction | (self.efficiency < 1.0)
-        self.has_brake = (self.motor_brake[1] + self.joint_brake[1] > 0) | self.teeth
+        self._breakaway = self._coulomb + self._extra
+        self._rubs, self._loses = self._breakaway > 0.0, self.efficiency < 1.0
+        self.dry = self._braked | self._rubs | self._loses
+        self.has_brake = self._braked | self.teeth
+        self.static_brake = self.motor_brake[1] / self.efficiency + self.joint_brake[1]
 
     def _enter(self, i: int, brake: JointBrake) -> None:
         ratio = brake.gear_ratio
@@ -234,6 +237,10 @@ class Drivetrain:
             name: np.diag(part) for name, part in zip(_DAMPING, parts, strict=True) if part.any()
         }
 
+    def with_rotors(self, M: Array) -> Array:
+        """A mass matrix with the rotors behind gears with losses, too."""
+        return M + np.diag(self.lossy) if self.has_losses else M
+
     def drive(self, sliding: Sliding) -> Array:
         """Largest torque of the drives at the joints, before losses [N m]."""
         return np.where(sliding.limited, self.limit, np.inf)
@@ -243,11 +250,12 @@ class Drivetrain:
 
         ``ramp``: part of the brake torque, shape (nv,). ``slope``: its rate [1/s].
         """
-        return np.asarray((((ramp > 0.0) | (slope > 0.0)) & self._braked) | self._rubs)
+        return np.asarray(((ramp + slope > 0.0) & self._braked) | self._rubs)
 
     def resists(self, ramp: Array, slope: Array) -> NDArray[np.bool_]:
         """Mask of the coordinates for which rest means anything: those, and gears with losses."""
-        return self.grips(ramp, slope) | self._loses
+        grips = self.grips(ramp, slope)
+        return grips | self._loses if self.has_losses else grips
 
     def dragged(self, sliding: Sliding) -> Array:
         """Torque of drives that cannot follow, at the joints and before losses [N m]."""
@@ -257,16 +265,18 @@ class Drivetrain:
     def sliding_torques(self, sliding: Sliding) -> SlidingTorques:
         """The torques of everything that slides, as long as that stays so."""
         direction = sliding.direction
-        brakes = -direction * self._sliding_brakes
+        brakes = direction * self._sliding_brakes
         rest = sliding.ramp * brakes
         rest[0] -= direction * self._coulomb
-        if sliding.saturated_drive_sign.any():
+        if np.count_nonzero(sliding.saturated_drive_sign):
             rest[1] += self.dragged(sliding)
+        viscous = self._dampings.copy()
+        viscous[1] *= sliding.shorted
         return SlidingTorques(
-            start=float(np.asarray(sliding.start)),
+            start=float(sliding.start),
             rest=rest,
-            rate=sliding.slope * brakes if sliding.slope.any() else None,
-            viscous=np.array([self._viscous, self._short * sliding.shorted]),
+            rate=sliding.slope * brakes if np.count_nonzero(sliding.slope) else None,
+            viscous=viscous,
             extra=direction * self._extra if self.has_peaks else None,
             shape=self._shape,
         )
@@ -314,9 +324,10 @@ class Drivetrain:
         coordinate, whether its drive helps to hold.
         """
         part = sliding.engaged(t)
-        motor = part * self.motor_brake[kind] + np.where(powered, self.drive(sliding), 0.0)
-        joint = part * self.joint_brake[kind] + self._coulomb + self._extra
-        return np.asarray(motor), np.asarray(joint)
+        motor, joint = part * self.motor_brake[kind], part * self.joint_brake[kind]
+        if np.count_nonzero(powered):
+            motor = motor + np.where(powered, self.drive(sliding), 0.0)
+        return motor, joint + self._breakaway
 
 
 def _require_angle(robot: Mechanism, name: str, brake: JointBrake) -> None:

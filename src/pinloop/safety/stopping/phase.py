@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...boundary.marks import Array, Mask
+from ...boundary.values import stored_fields
 from ...dynamics.stick_slip import RELEASE, Contacts
 from ...integrate import Coordinate, Guard
 from ...simulation.modes import Mode
-from .drivetrain import Drivetrain, Sliding
+from .drivetrain import Drivetrain, Sliding, SlidingTorques
 from .reference import Piece, rates_at
 
 
@@ -45,7 +47,9 @@ class Phase:
     noise: Array
     redundant: bool = False
 
-    @property
+    __getstate__ = stored_fields
+
+    @cached_property
     def pinned(self) -> Mask:
         """Mask of the coordinates whose acceleration is given."""
         return self.stuck | self.follow
@@ -54,7 +58,7 @@ class Phase:
         """Velocity with exactly that of the ground or the drive where one is pinned to it."""
         v = v.copy()
         v[self.stuck] = 0.0
-        if self.follow.any():
+        if np.count_nonzero(self.follow):
             v[self.follow] = self.piece.v(t)[self.follow]
         return v
 
@@ -100,7 +104,7 @@ def pinned_bounds(
         up, down = breakaway_directions(phase)
         low, high = train.through_gear(low, up), train.through_gear(high, down)
     low, high = low - joint_side, high + joint_side
-    if phase.blocked.any():
+    if np.count_nonzero(phase.blocked):
         low[..., (phase.blocked & 1) > 0] = -np.inf
         high[..., (phase.blocked & 2) > 0] = np.inf
     return low, high
@@ -113,9 +117,11 @@ def _holding(
     sliding, follow = phase.sliding, phase.follow
     helping = phase.stuck & sliding.drives & (sliding.saturated_drive_sign == 0.0)
     hold, joint_side = train.hold(t, sliding, kind, helping)
-    dragged = train.dragged(sliding)
-    low, high = dragged - hold, dragged + hold
-    if follow.any():
+    low, high = -hold, hold
+    if np.count_nonzero(sliding.saturated_drive_sign):
+        dragged = train.dragged(sliding)
+        low, high = dragged + low, dragged + high
+    if np.count_nonzero(follow):
         brake = train.motor_brake[0]
         rest = train.shorted(v, sliding) - sliding.direction * sliding.engaged(t) * brake
         if train.has_losses:
@@ -132,6 +138,10 @@ def breakaway_directions(phase: Phase) -> tuple[Array, Array]:
     return np.where(phase.follow, direction, up), np.where(phase.follow, direction, -up)
 
 
+Known = tuple[SlidingTorques, tuple[Array, Array]]
+"""Torques of what slides, and least and largest torques of what is pinned, at the start."""
+
+
 class PhaseTables:
     """What follows from a phase alone.
 
@@ -142,37 +152,42 @@ class PhaseTables:
         slack: by how much torques are beyond what ends the phase, see `violations`.
         follows: whether any follow their drives.
         slide: torques of what slides.
-        free_free: places of the mass matrix of what moves.
-        free_held: places of what is between that and what is pinned.
         linear: whether what pins is linear in time, whatever the speed.
         in_kernel: what is pinned, rotors in the mass matrix, and torques: see `Torques` there.
+
+    Args:
+        train: brakes, gears, friction, drives.
+        phase: the phase.
+        armature: rotors in the mass matrix, shape (nv,).
+        known: torques of what slides, and bounds of what is pinned at its start, if at hand.
     """
 
-    def __init__(self, train: Drivetrain, phase: Phase, armature: Array) -> None:
+    def __init__(
+        self, train: Drivetrain, phase: Phase, armature: Array, known: Known | None = None
+    ) -> None:
         self._train, self._phase, pinned, n = train, phase, phase.pinned, len(armature)
         self.free, self.held = (~pinned).nonzero()[0], pinned.nonzero()[0]
         self.rotors = phase.gear_power_sign.nonzero()[0]
         columns = np.concatenate([self.held, self.held, self.rotors])
         self.slack = RELEASE * phase.noise[columns]
-        self.follows, self._none = bool(phase.follow.any()), np.zeros(n)
-        self.slide = slide = train.sliding_torques(phase.sliding)
-        for part in (slide.rest, slide.rate, slide.viscous):
-            if part is not None:
-                part[1, self.held] = 0.0  # what pins a coordinate acts instead, whatever it takes
-        self.free_free = self.free[:, None] * n + self.free
-        self.free_held = self.free[:, None] * n + self.held
-        # What holds grows with its brake, and so linearly in time; not so if drives follow, or pull
-        # against a brake, through gears with losses.
-        pulls = self.follows or phase.sliding.saturated_drive_sign[self.held].any()
-        self.linear = not (train.has_losses and pulls)
-        self._limits: tuple[Array, Array | None] | None = None
+        self.follows, self._none = np.count_nonzero(phase.follow) > 0, np.zeros(n)
+        slide, bounds = known or (train.sliding_torques(phase.sliding), None)
         torques, rotors = np.zeros((13, n)), self._none
         torques[:2], torques[4:6], torques[8:10] = slide.rest, slide.viscous, 1.0
         if slide.rate is not None:
             torques[2:4] = slide.rate
+        torques[1:6:2, self.held] = 0.0  # what pins acts instead, whatever it takes
         if slide.extra is not None:
             torques[6], torques[7] = slide.extra, 1.0 / slide.shape
+        rate = None if slide.rate is None else torques[2:4]
+        parts = torques[:2], rate, torques[4:6], slide.extra, slide.shape
+        self.slide = SlidingTorques(slide.start, *parts)
+        # What holds grows with its brake, and so linearly in time; not so if drives follow, or pull
+        # against a brake, through gears with losses.
+        self.linear = True
         if train.has_losses:
+            drags = np.count_nonzero(phase.sliding.saturated_drive_sign[self.held])
+            self.linear = not (self.follows or drags)
             up, torques[9] = self.gain(np.ones(n)), self.gain(-np.ones(n))
             torques[8] = up
             torques[10] = rotors = np.where(phase.gear_power_sign != 0.0, up * train.lossy, 0.0)
@@ -180,7 +195,18 @@ class PhaseTables:
             torques[11], torques[12] = (
                 np.where(phase.follow, x(slide.start), 0.0) for x in (phase.piece.v, phase.piece.a)
             )
-        self.in_kernel = self.held.tolist(), armature + rotors, torques, slide.start, self._bounds()
+        ends = self._bounds(bounds) if self.linear else np.zeros((0, 4))
+        self.in_kernel = self.held.tolist(), armature + rotors, torques, slide.start, ends
+
+    @cached_property
+    def free_free(self) -> NDArray[np.intp]:
+        """Places of the mass matrix of what moves."""
+        return self.free[:, None] * len(self._none) + self.free
+
+    @cached_property
+    def free_held(self) -> NDArray[np.intp]:
+        """Places of what is between that and what is pinned."""
+        return self.free[:, None] * len(self._none) + self.held
 
     def given(self, t: float) -> Array:
         """Accelerations of what is pinned, shape (nv,)."""
@@ -198,32 +224,27 @@ class PhaseTables:
         """See `pinned_bounds`."""
         return pinned_bounds(self._train, self._phase, t, v)
 
-    def _bounds(self) -> Array:
-        """What ends the phase as the kernel has it: places in a solution, factors, and limits."""
-        if not self.linear:
-            return np.zeros((0, 4))
-        self._limits = now, rate = self._limits_over_time()
-        n, held, none = len(self._none), self.held, np.ones(len(self.held))
-        factor = np.concatenate([-none, none, -self._phase.gear_power_sign[self.rotors]])
-        places = np.concatenate([3 * n + held, 3 * n + held, 2 * n + self.rotors])
-        rates = np.zeros_like(now) if rate is None else rate
-        return np.column_stack([places, factor, now, rates])[np.isfinite(now)]
+    def _bounds(self, bounds: tuple[Array, Array] | None) -> Array:
+        """What ends the phase as the kernel has it: places in a solution, factors, and limits.
 
-    def _limits_over_time(self) -> tuple[Array, Array | None]:
-        """What `violations` are of zero torques at the start of the phase, and their rates.
-
-        None if they stay.
+        The limits are what `violations` are of zero torques at the start, and their rates.
         """
-        start, held = self.slide.start, self.held
-        limits = []
-        for t in (start, start + 1.0) if self._phase.sliding.slope[held].any() else (start,):
-            low, high = pinned_bounds(self._train, self._phase, t, self._none)
-            limits.append(np.concatenate([low[held], -high[held], self._none[self.rotors]]))
-        now, *later = limits
-        rates = [
-            np.subtract(then, now, out=np.zeros_like(now), where=np.isfinite(now)) for then in later
-        ]
-        return now - self.slack, rates[0] if rates else None
+        held, rotors, k, n = self.held, self.rotors, len(self.held), len(self._none)
+        low, high = bounds or self.bounds(self.slide.start, self._none)
+        table = np.zeros((2 * k + len(rotors), 4))
+        table[:k, 0] = table[k : 2 * k, 0] = 3 * n + held
+        table[:k, 1], table[k : 2 * k, 1] = -1.0, 1.0
+        table[:k, 2], table[k : 2 * k, 2] = low[held], -high[held]
+        table[2 * k :, 0], table[2 * k :, 1] = 2 * n + rotors, -self._phase.gear_power_sign[rotors]
+        now, self._rate = table[:, 2], None
+        finite = np.isfinite(now)
+        if np.count_nonzero(self._phase.sliding.slope[held]):
+            low, high = self.bounds(self.slide.start + 1.0, self._none)
+            later = np.concatenate([low[held], -high[held], self._none[rotors]])
+            self._rate = np.subtract(later, now, out=table[:, 3], where=finite)
+        now -= self.slack
+        self._now = now
+        return table if np.count_nonzero(finite) == len(finite) else table[finite]
 
     def violations(self, t: float | Array, v: Array, torque: Array, output: Array) -> Array:
         """How far torques are beyond what ends the phase, at one instant or several [N m].
@@ -237,11 +258,9 @@ class PhaseTables:
         if not self.linear:
             low, high = (limit[..., self.held] for limit in self.bounds(t, v))
             return np.asarray(parts + np.concatenate([low, -high, 0.0 * rotors], -1) - self.slack)
-        assert self._limits is not None
-        now, rate = self._limits
-        parts += now
-        if rate is not None:
-            parts += rate * (t - self.slide.start)
+        parts += self._now
+        if self._rate is not None:
+            parts += self._rate * (t - self.slide.start)
         return np.asarray(parts)
 
 
@@ -334,22 +353,26 @@ def watched_joints(phase: Phase, train: Drivetrain, band: float) -> list[Watched
         train: names of the joints, and which have friction or losses.
         band: speeds that count as zero.
     """
-    piece, watched = phase.piece, []
+    watched, sliding, names = [], phase.sliding, train.names
+    ways, drives = sliding.direction.tolist(), sliding.saturated_drive_sign.tolist()
     for column in (~phase.pinned).nonzero()[0].tolist():
-        way, drive_sign = (
-            phase.sliding.direction[column],
-            phase.sliding.saturated_drive_sign[column],
-        )
-        name = train.names[column]
-        if way:
-            watched.append(Watched(column, None, way, 0.0, f"{name} comes to rest"))
-        if drive_sign:
-            level = DriveSpeed(piece, column)
-            watched.append(Watched(column, None, -drive_sign, level, f"{name} meets its drive"))
+        if way := ways[column]:
+            watched.append(_coming_to_rest(column, way, names[column]))
+        if drive_sign := drives[column]:
+            level, name = DriveSpeed(phase.piece, column), f"{names[column]} meets its drive"
+            watched.append(Watched(column, None, -drive_sign, level, name))
+    if not np.count_nonzero(phase.follow):
+        return watched
     # Friction and losses of what follows its drive turn round with it.
-    for column in (phase.follow & piece.may_reverse & train.dry).nonzero()[0].tolist():
+    for column in (phase.follow & phase.piece.may_reverse & train.dry).nonzero()[0].tolist():
         for way in (-1.0, 1.0):
-            if phase.sliding.direction[column] != -way:
-                name = f"{train.names[column]} turns round"
+            if ways[column] != -way:
+                name = f"{names[column]} turns round"
                 watched.append(Watched(column, None, way, -2.0 * way * band, name))
     return watched
+
+
+@lru_cache(maxsize=1024)
+def _coming_to_rest(column: int, way: float, joint: str) -> Watched:
+    """What many phases watch."""
+    return Watched(column, None, way, 0.0, f"{joint} comes to rest")

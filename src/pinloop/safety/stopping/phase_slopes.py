@@ -233,7 +233,7 @@ def impact_slopes(
     n, q, rest, dv = len(hit.v_plus), hit.q, np.zeros(len(hit.v_plus)), hit.v_plus - hit.v_minus
     names = equations.train.names
     M, _, J, _, _ = equations.system(hit.t, q, hit.v_minus)
-    M = M + np.diag(equations.train.lossy)
+    M = equations.train.with_rotors(M)
     count, at = len(J), [label.partition(":") for label in hit.labels]
     active = [
         (kind == "drive", names.index(name))

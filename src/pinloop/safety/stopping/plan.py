@@ -6,6 +6,7 @@ then cuts the power. Category 2 brings it to rest and keeps the power.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -413,6 +414,17 @@ class PendingInstants:
         self.brake_times: BrakeTimes = plan.brake_times
         self.reference_ends = plan.reference.starts[-1]
         self.breaks = self._all_breaks()
+        self._ramp: tuple[int, tuple[Array, Array]] | None = None
+
+    def ramp(self, t: float) -> tuple[Array, Array]:
+        """`BrakeTimes.ramp`, the same arrays until something comes."""
+        place = bisect_right(self.breaks, t)
+        if self._ramp is None or self._ramp[0] != place:
+            part, rate = self.brake_times.ramp(self._train, t)
+            if np.count_nonzero(rate):
+                return part, rate
+            self._ramp = place, (part, rate)
+        return self._ramp[1]
 
     def _all_breaks(self) -> list[float]:
         times, starts = self.brake_times, self._plan.reference.starts
@@ -456,7 +468,7 @@ class PendingInstants:
         full = (t + self._train.delay + self._train.rise)[self._train.has_brake].max(initial=t)
         off = t + self._plan.chain.drive_off if late else float(full)
         self.brake_times = replace(self.brake_times, brake=t, off=off)
-        self.breaks = self._all_breaks()
+        self.breaks, self._ramp = self._all_breaks(), None
 
     def named(self, due: list[float]) -> list[str]:
         """What happens at some instants."""

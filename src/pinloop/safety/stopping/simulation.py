@@ -145,7 +145,7 @@ class StopSimulation:
             self._project,
             None if projector is None else lambda: projector.regularity,
             None if projector is None else self._on_branch,
-            self._loss,
+            None if projector is None else self._loss,
             fine=True,
         )
         self._many = ManySteps(self._take_many, self._record_many, watches=True)
@@ -165,7 +165,8 @@ class StopSimulation:
         self._touching: list[str] | None = None  # end stops that joints run into from the start on
         self.stands_since: float | None = None
         self.tiny = 0.0
-        self.simple = train.single
+        self.simple, self._all_simple = train.single, bool(train.single.all())
+        self._none = np.zeros(robot.nv, dtype=bool)
         self._trial, self._over, self._at_rest = trial, False, False
         begins = plan.category.controlled and trial is None
         ideal_until = plan.brake_times.command if begins else np.inf
@@ -323,16 +324,17 @@ class StopSimulation:
     def _record_many(self, segment: Segment) -> None:
         """Take notice of steps that the kernel has taken; only the last one ends slow."""
         t, a = float(segment.t[-1]), segment.a[-1]
-        for k, regularity in enumerate(segment.notes[:, 2].tolist()):
-            if self.projector is not None:
+        if self.projector is None:
+            self.passages += [None] * len(segment)
+        else:
+            for k, regularity in enumerate(segment.notes[:, 2].tolist()):
                 self.projector.regularity = regularity
-            self.passages.append(self._passage_of(segment.step(k)))
+                self.passages.append(self._passage_of(segment.step(k)))
         self.recording.extend(segment, len(self.phases) - 1)
         self.equations.evaluations += int(segment.counts[:, 0].sum())
         self.last = t, segment.q[-1], segment.v[-1]
-        most = self.standstill.speed * np.diff(segment.t)[:, None]
-        if (np.abs(segment.psi[:, self.simple]) > most).any():
-            self.stands_since = None
+        if self.stands_since is not None:  # then each is looked at by itself
+            self._look_for_motion(segment.step(0))
         if self._trial is not None:
             self._over = self._trial.enough(segment.step(0))
         self._require_drivable(*self.last, a)
@@ -469,16 +471,17 @@ class StopSimulation:
         self.log += [(t, name) for name in events]
         if not self.phases or t > self.phase.sliding.start:
             self.refuted = frozenset()
-        piece = self.plan.reference.at(t)
-        drives, v = self._drives(t), v.copy()
-        level = np.where(drives, piece.v(t), 0.0)
-        blocked = self.teeth.blocked.copy()
-        ramp, slope = self.clock.brake_times.ramp(self.train, t)
+        piece, drives, blocked = self.plan.reference.at(t), self._drives(t), self.teeth.blocked
+        blocked, (ramp, slope) = blocked.copy(), self.clock.ramp(t)
         may_rest = self.train.resists(ramp, slope) | drives | (blocked > 0)
-        # What rests is not taken along by a drive that hardly moves.
-        met = drives & (v != 0.0) & (np.abs(v - level) <= self.tiny)
-        rests = may_rest & (np.abs(v) <= self.tiny)
-        q, v = self._with_exact(t, q, v, np.where(met, level, 0.0), rests | met)
+        exact = may_rest & (np.abs(v) <= self.tiny)
+        speeds = np.where(exact, 0.0, v)
+        if np.count_nonzero(drives):
+            # What rests is not taken along by a drive that hardly moves.
+            level = piece.v(t)
+            met = drives & (v != 0.0) & (np.abs(v - level) <= self.tiny)
+            speeds, exact = np.where(met, level, speeds), exact | met
+        q, v = self._with_exact(t, q, v, speeds, exact)
         now = PhaseStart(
             t,
             q,
@@ -504,16 +507,15 @@ class StopSimulation:
     def _with_exact(
         self, t: float, q: Array, v: Array, speeds: Array, some: NDArray[np.bool_]
     ) -> tuple[Array, Array]:
-        """A state some of whose speeds are made exact, and the others consistent with them.
+        """A state with speeds of which some are exact, and the others consistent with them.
 
         So what is decided is decided in the state in which the motion goes on: even rounding of a
         speed matters where others are fast.
         """
-        exact = np.where(some, speeds, v)
-        if self.projector is not None and self.equations.passage is None and (exact != v).any():
-            self.projector.lock(some)
-            q, exact, _ = self.projector.apply(t, q, exact)
-        return q, exact
+        if self.projector is None or self.equations.passage or not (speeds != v).any():
+            return q, speeds
+        self.projector.lock(some)
+        return self.projector.apply(t, q, speeds)[:2]
 
     def _enter(self, phase: Phase) -> None:
         """Set up all that depends on the phase."""
@@ -526,8 +528,9 @@ class StopSimulation:
         native, slow = self._native, self.standstill.speed
         many = self._many if native and native.enter(watched, self.tiny, slow) else None
         # Of a vector space what does not move stays to the last bit by itself.
-        manifold = self._flow.manifold if self._plain else self.group.in_mode(phase.mode)
-        self._flow = replace(self._flow, manifold=manifold, many=many)
+        manifold = self.group if self._plain else self.group.in_mode(phase.mode)
+        if manifold is not self._flow.manifold or many is not self._flow.many:
+            self._flow = replace(self._flow, manifold=manifold, many=many)
         self._engines.add("native" if many else "python")
         self._watched = {known: self._watched[known] for known in self.phases[-2:-1]}
         self._watched[phase] = watched, equations.bounded
@@ -536,8 +539,10 @@ class StopSimulation:
 
     def _drives(self, t: float) -> NDArray[np.bool_]:
         """Mask of the coordinates whose drive has power, and no tooth in its way."""
-        power, caught = t < self.clock.brake_times.off, self.train.teeth & (self.teeth.blocked > 0)
-        return np.asarray(self.plan.reference.follows & power & ~caught)
+        if t >= self.clock.brake_times.off:
+            return self._none
+        caught = self.train.teeth & (self.teeth.blocked > 0)
+        return np.asarray(self.plan.reference.follows & ~caught)
 
     @property
     def overdriven(self) -> bool:
@@ -612,7 +617,7 @@ class StopSimulation:
         limit = self.standstill.speed
         if any(abs(x) > limit for x in v[self.simple].tolist()):
             return False
-        if self.simple.all():
+        if self._all_simple:
             return True
         model, kinds = self.robot.model, (pin.FrameType.JOINT, pin.FrameType.OP_FRAME)
         points = [k for k, frame in enumerate(model.frames) if frame.type in kinds]

@@ -57,7 +57,7 @@ from ...linalg.saddle import Saddle, factor_mass
 from ...model.workspace import create_data
 from ...simulation.modes import Mode
 from ...tolerances import BOUND_INSTANT, HELD_ACCELERATION, MOTION_SHARE
-from .drivetrain import Drivetrain, Sliding
+from .drivetrain import Drivetrain, Sliding, SlidingTorques
 from .phase import (
     Phase,
     breakaway_directions,
@@ -107,16 +107,18 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
     """Decide who sticks, who follows and who slides, all together."""
     train = equations.train
     phase = _as_if_all_stuck(train, now)
-    if not (train.has_losses or phase.pinned.any()):
+    if not (train.has_losses or np.count_nonzero(phase.pinned)):
         return phase  # there is nothing to decide
+    slide = train.sliding_torques(phase.sliding)
     M, f, J, gamma, _ = equations.system(now.t, now.q, now.v)
     ends = _ends(train, phase, now.t, now.v, kind=1)
+    with_rotors = train.with_rotors(M)
     # The rows stand in for inertia that the tree lacks.
-    whole = factor_mass(M + np.diag(train.lossy), J)[0]
+    whole = factor_mass(with_rotors, J)[0]
     broken: dict[int, int] = {}
     loose: dict[int, int] = {}
     while True:
-        contacts, force = _contacts(train, phase, now, f, ends, broken)
+        contacts, force = _contacts(train, phase, now, slide, f, ends, broken)
         torque, side, reaction = _decided(M, force, J, gamma, contacts)
         new = {
             column: way
@@ -127,13 +129,18 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
         if new:
             continue
         noise = holding_noise(whole, f, J, ends[:2], reaction, equations.weight)
-        noise += _growth(train, now)
+        if np.count_nonzero(now.slope):
+            # What brakes that engage hold more, by the time that is one with this instant.
+            noise += BOUND_INSTANT * now.slope * train.static_brake
         settled = _settled(train, phase, now, contacts, (torque, side), loose, noise)
-        settled = _marked_redundant(settled, M + np.diag(train.lossy), J)
+        settled = _marked_redundant(settled, with_rotors, J)
+        # What still sticks has the bounds that it had.
+        same = settled.sliding is phase.sliding
+        known = slide if same else train.sliding_torques(settled.sliding), (ends[0], ends[1])
+        equations.enter(settled, known)
         at, ends_at = contacts.columns, (torque - contacts.low, contacts.high - torque)
         if not len(J) and (np.minimum(*ends_at) > RELEASE * noise[at])[side == 0].all():
             return settled  # without loops nothing is heavier than it looks from its own joint
-        equations.enter(settled)
         beyond = equations.breaking_away(now.t, now.q, now.v)
         back = list(now.refuted)
         noise[back] = np.maximum(noise, np.abs(beyond))[back]
@@ -146,19 +153,14 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
         broken |= loose
 
 
-def _growth(train: Drivetrain, now: PhaseStart) -> Array:
-    """What brakes that engage hold more, by the time that is one with this instant [N m]."""
-    static = train.motor_brake[1] / train.efficiency + train.joint_brake[1]
-    return np.asarray(BOUND_INSTANT * now.slope * static)
-
-
 def _decided(
     M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts
 ) -> tuple[Array, NDArray[np.int64], Array]:
     """Torque of each contact, its side, and the reactions of the rows, see `Decision`."""
-    limited = np.isfinite(contacts.low) | np.isfinite(contacts.high)
-    if len(J) == 0 and not limited.any():  # nothing can move away, whatever it takes
-        return np.zeros(len(limited)), np.zeros(len(limited), dtype=np.int64), np.zeros(0)
+    # Where nothing can move away, whatever it takes.
+    if len(J) == 0 and np.isinf(contacts.low).all() and np.isinf(contacts.high).all():
+        k = len(contacts.columns)
+        return np.zeros(k), np.zeros(k, dtype=np.int64), np.zeros(0)
     decision = solve_stick_slip(M, f, J, gamma, contacts)
     return decision.torque, decision.side, decision.multipliers
 
@@ -167,7 +169,8 @@ def _as_if_all_stuck(train: Drivetrain, now: PhaseStart) -> Phase:
     """The phase in which everything sticks that has no speed against ground or drive."""
     with_drive = follow = now.drives
     drive_sign, power, noise = np.zeros((3, len(now.v)))
-    if now.drives.any():
+    drives = np.count_nonzero(now.drives) > 0
+    if drives:
         reference, rate = now.piece.v(now.t), now.piece.a(now.t)
         with_drive = now.drives & (now.v == reference)
         # A drive that stands still and shall stay so helps to hold, and so does one that presses
@@ -178,9 +181,11 @@ def _as_if_all_stuck(train: Drivetrain, now: PhaseStart) -> Phase:
         drive_sign = np.where(moves_alone, np.sign(reference - now.v), 0.0)
     # Where nothing resists, direction and rest mean nothing: such a joint is free.
     resists = train.resists(now.ramp, now.slope)
-    stuck = (now.v == 0.0) & (resists | with_drive | (now.blocked > 0)) & ~follow
+    stuck = (now.v == 0.0) & (resists | (now.blocked > 0))
+    if drives:
+        stuck = (now.v == 0.0) & (resists | with_drive | (now.blocked > 0)) & ~follow
     direction = np.where(resists & ~stuck, np.sign(now.v), 0.0)
-    if follow.any():
+    if drives and np.count_nonzero(follow):
         direction[follow] = np.where(reference != 0.0, np.sign(reference), np.sign(rate))[follow]
     sliding = Sliding(
         direction,
@@ -199,6 +204,7 @@ def _contacts(
     train: Drivetrain,
     phase: Phase,
     now: PhaseStart,
+    slide: SlidingTorques,
     f: Array,
     ends: Array,
     broken: Mapping[int, int],
@@ -210,10 +216,11 @@ def _contacts(
     if fallen:
         ends = ends.copy()
         ends[:, fallen] = _ends(train, phase, t, v, kind=0)[:, fallen]
-    low, high, up, down = ends
-    target = np.where(phase.follow, now.piece.a(t), 0.0)
-    joint_side, before = train.sliding_torques(sliding).torques(t, v)
-    contacts = Contacts(at, target[at], low[at], high[at], up[at], down[at])
+    target = np.zeros(len(at))
+    if np.count_nonzero(phase.follow):
+        target = np.where(phase.follow, now.piece.a(t), 0.0)[at]
+    joint_side, before = slide.torques(t, v)
+    contacts = Contacts(at, target, *ends.take(at, 1))
     if train.has_losses:
         gears = ((train.lossy > 0) & ~phase.pinned).nonzero()[0]
         rotors = gear_contacts(train, gears, before, sliding.direction)
@@ -231,7 +238,9 @@ def _ends(train: Drivetrain, phase: Phase, t: float, v: Array, kind: int) -> Arr
     """
     bounds = pinned_bounds(train, phase, t, v, kind)
     if not train.has_losses:
-        return np.array([*bounds, train.lossy, train.lossy])
+        ends = np.zeros((4, len(v)))
+        ends[0], ends[1] = bounds
+        return ends
     rotors = (
         train.lossy * train.gain(np.sign(end), way)
         for end, way in zip(
@@ -252,8 +261,9 @@ def _settled(
 ) -> Phase:
     """The phase in which those that broke away slide."""
     torque, side = decided
-    if not (loose or train.has_losses or side.any()):
-        return replace(phase, noise=noise, mode=_locking(train, phase.stuck))
+    if not (loose or train.has_losses or np.count_nonzero(side)):
+        same = phase.piece, phase.gear_power_sign, phase.blocked, _locking(train, phase.stuck)
+        return Phase(phase.sliding, phase.stuck, phase.follow, *same, noise)
     stuck, follow, gear_power = phase.stuck.copy(), phase.follow.copy(), np.zeros(len(noise))
     sliding = phase.sliding
     direction, drive_sign = sliding.direction.copy(), sliding.saturated_drive_sign.copy()
@@ -280,15 +290,9 @@ def _settled(
             output = torque[k] + way * joint_side[column]
             large = abs(output) > RELEASE * noise[column]
             gear_power[column] = np.sign(output) if large else -way
-    return replace(
-        phase,
-        sliding=replace(sliding, direction=direction, saturated_drive_sign=drive_sign),
-        stuck=stuck,
-        follow=follow,
-        gear_power_sign=gear_power,
-        mode=_locking(train, stuck),
-        noise=noise,
-    )
+    sliding = replace(sliding, direction=direction, saturated_drive_sign=drive_sign)
+    rest = phase.piece, gear_power, phase.blocked, _locking(train, stuck)
+    return Phase(sliding, stuck, follow, *rest, noise)
 
 
 def _locking(train: Drivetrain, stuck: Mask) -> Mode:
@@ -377,7 +381,7 @@ def check_holding(
         balanced[at] = False
         load[at] = decision.torque
         if balanced.any():
-            inertia = M + np.diag(train.lossy)
+            inertia = train.with_rotors(M)
             falling, away = _leaving(equations, q, inertia, held, decision)
             balanced &= ~(falling | away)
     wanted = np.union1d(at, np.array(list(train.columns.values()), dtype=np.intp))

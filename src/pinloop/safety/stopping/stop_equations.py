@@ -26,7 +26,7 @@ from ...simulation.passages import Passage, State, open_passage
 from ...tables.number_format import listed
 from ...tolerances import PIVOT_KEPT, RANK, TINY
 from .drivetrain import Drivetrain
-from .phase import Phase, PhaseTables
+from .phase import Known, Phase, PhaseTables
 from .prepared_robot import mount_robot
 
 _NOTHING = 1e5
@@ -113,24 +113,23 @@ class StopEquations:
             self._without_branch.add(state)
             raise
 
-    def enter(self, phase: Phase) -> None:
-        """Let a phase begin, or go back to one that has been."""
+    def enter(self, phase: Phase, known: Known | None = None) -> None:
+        """Let a phase begin, or go back to one that has been; ``known``: see `PhaseTables`."""
         if phase is self._entered:
             return
         self._entered = phase
         if phase not in self._entered_before:
-            self._entered_before[phase] = PhaseTables(
-                self.train, phase, self.equations.robot.model.armature
-            )
+            armature = self.equations.robot.model.armature
+            self._entered_before[phase] = PhaseTables(self.train, phase, armature, known)
         at = self.tables = self._entered_before[phase]
         # Rows between what is pinned hold by themselves, and may leave torques open, as those of
         # fingers with a brake each. Others that do so depend on each other where nothing moves.
         looks = self.equations.rows.loops.coordinates
-        rows = np.flatnonzero(looks[:, at.free].any(axis=1))
+        rows = np.flatnonzero(looks[:, at.free].any(axis=1)).tolist() if len(looks) else []
         hard = phase.redundant and 0 < len(rows) == len(looks)
         self.in_kernel = None if hard else self.kernel
         if self.in_kernel is not None:
-            self.in_kernel.enter(rows.tolist(), PIVOT_KEPT, *at.in_kernel)
+            self.in_kernel.enter(rows, PIVOT_KEPT, *at.in_kernel)
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration away from singular poses; it is kept in mind for `bound_violation`."""
@@ -250,7 +249,7 @@ class StopEquations:
         if self._scale is not None:
             J = self._scale[:, None] * J
         rows = np.vstack([J, np.eye(len(v))[self.tables.held]])
-        return fastest_decay(self.equations.robot, M + np.diag(self.train.lossy), rows, parts)
+        return fastest_decay(self.equations.robot, self.train.with_rotors(M), rows, parts)
 
     def breaking_away(self, t: float, q: Array, v: Array) -> Array:
         """How far what is pinned is beyond its bounds [N m], shape (nv,): ahead or back as it goes.

@@ -138,7 +138,7 @@ def impact(
     """
     train, rows = equations.train, equations.equations.rows
     M, _, J, _, _ = equations.system(t, q, v)
-    M = M + np.diag(train.lossy)  # losses have no time to act
+    M = train.with_rotors(M)  # losses have no time to act
     at = np.flatnonzero((blocked > 0) | driven)
     held_speed, rest = np.where(driven, v, 0.0)[at], np.zeros(len(at))
     low = np.where((blocked[at] & 1 > 0) | driven[at], -np.inf, 0.0)
