@@ -55,6 +55,7 @@ from .errors import (
     UnknownName,
 )
 from .integrate import MuntheKaas
+from .interop.closure_code import export_closure
 from .interop.to_pinocchio import to_pinocchio
 from .io.examples import example, example_file
 from .io.loading import from_screws, load
@@ -153,6 +154,7 @@ __all__ = [
     "equilibrium",
     "example",
     "example_file",
+    "export_closure",
     "forces",
     "formulations",
     "from_screws",

@@ -134,6 +134,8 @@ MOTION_SHARE = 1e-6
 
 CLOSED = 1e-10
 """rad, lengths: residual up to which assembly, a fit or Pinocchio has closed the loops"""
+PROGRAM_CLOSED = 1e-12
+"""rad, m: the same for a program that is written to close them, for robots up to a metre"""
 ASSEMBLED = 1e-9
 """rad, lengths: residual up to which a configuration that is given counts as assembled"""
 BALANCED = 1e-10

@@ -76,7 +76,7 @@ def tables_of_rows(
         scale = unit[rows.rows_of[coupling.name]][0]
         sums = zip(at, coupling.polynomials, strict=True)
         couplings.append([(x.q.start, x.v.start, [scale * c for c in p]) for x, p in sums])
-    return tables_of(robot.model, ties, couplings, _links_of(robot))
+    return tables_of(robot.model, ties, couplings, links_of(robot))
 
 
 def between_free_bodies(model: pin.Model, a: pin.Frame, b: pin.Frame) -> bool:
@@ -118,7 +118,7 @@ def tables_of(
 
 
 @remembered
-def _links_of(robot: Mechanism) -> Links | None:
+def links_of(robot: Mechanism) -> Links | None:
     """Those of the model, once for all choices of rows."""
     return _links(robot.model)
 
