@@ -66,6 +66,10 @@ def test_distances_are_those_of_the_study(capsys: Captured) -> None:
     assert least["distance_m"] == (
         pl.safety.minimum_distance(study, detection=0.05, intrusion=0.85).distance
     )
+    newer = [*words, "--edition", "2024", "--supplement", "100mm"]
+    apart = printed_json(capsys, "minimum-distance", "arm.study.yaml", *newer)
+    assert apart["distance_m"] == pytest.approx(least["distance_m"] + 0.1)
+    assert apart["edition"] == "ISO 13855:2024"
 
 
 def test_tables_of_vendors(capsys: Captured) -> None:

@@ -52,6 +52,8 @@ Intrusion = Annotated[
     text_option("How far a part of the body reaches before it is detected: 850mm.", "L"),
 ]
 
+Edition = Annotated[str, text_option("Edition of the standard, by its year.", "YEAR")]
+
 
 # -- speeds ---------------------------------------------------------------------------------------
 
@@ -153,11 +155,12 @@ def separation(
     z_r: Annotated[
         str | None, text_option("Uncertainty of the robot's place: 10mm.", "L", "--z-r")
     ] = None,
+    edition: Edition = "2016",
     results: ResultsFile = None,
     jobs: Jobs = None,
     as_json: AsJson = None,
 ) -> int:
-    """Compute the protective separation distance of the cases of a study (ISO/TS 15066).
+    """Compute the protective separation distance of a study (ISO/TS 15066, ISO 10218-2:2025).
 
     Every term is shown with its formula and source. Missing cases are computed first. A planning
     aid, not a safety certificate.
@@ -177,6 +180,7 @@ def separation(
         human_speed=human_speed,
         detection=time(detection, "--detection"),
         **allowances,
+        edition=edition,
         jobs=jobs_of(plan, jobs),
     )
     give_result(as_json, distance.as_dict, distance.table)
@@ -193,14 +197,19 @@ def minimum_distance(
     file: StudyFile,
     detection: Detection = "0",
     intrusion: Intrusion = None,
+    supplement: Annotated[
+        str | None, text_option("Z of the edition of 2024: 50mm.", "L", "--supplement")
+    ] = None,
+    edition: Edition = "2010",
     results: ResultsFile = None,
     jobs: Jobs = None,
     as_json: AsJson = None,
 ) -> int:
-    """Compute the minimum distance of a safeguard, S = K T + C (ISO 13855:2010).
+    """Compute the minimum distance of a safeguard (ISO 13855).
 
-    T is the longest stopping time of the cases of a study; missing cases are computed first. A
-    planning aid, not a safety certificate.
+    S = K T + C in the edition of 2010, S = K T + D_DS + Z in that of 2024, with --intrusion for C
+    and D_DS. T is the longest stopping time of the cases of a study; missing cases are computed
+    first. A planning aid, not a safety certificate.
     """
     check_targets([file], json=as_json)
     plan = read_study(file, results)
@@ -208,8 +217,13 @@ def minimum_distance(
     study, _, code = compute_study(plan, jobs)
     if code == Exit.INTERRUPTED:
         return code
-    wait = time(detection, "--detection")
-    distance = find_minimum_distance(study, detection=wait, intrusion=reach)
+    distance = find_minimum_distance(
+        study,
+        detection=time(detection, "--detection"),
+        intrusion=reach,
+        supplement=0.0 if supplement is None else length(supplement, "--supplement"),
+        edition=edition,
+    )
     give_result(as_json, distance.as_dict, distance.table)
     return Exit.DONE
 
@@ -232,12 +246,13 @@ def annex_b(
         list[int] | None,
         typer.Option(metavar="N", help=f"Stop category: 0, 1 or 2. {REPEATED} Default: 0 and 1."),
     ] = None,
+    edition: Edition = "2011",
     csv: Annotated[Path | None, file_option("Write a row per stop.", ends=(".csv",))] = None,
     html: Annotated[
         Path | None, file_option("Write all tables as a page.", ends=(".html",))
     ] = None,
 ) -> int:
-    """Compute stopping times and distances as vendors declare them (ISO 10218-1:2011, annex B).
+    """Compute stopping times and distances as vendors declare them (ISO 10218-1, annex B).
 
     For 33, 66 and 100 % of speed, payload and extension, with the poses that have it. A planning
     aid, not a safety certificate.
@@ -252,6 +267,7 @@ def annex_b(
         payload=load,
         categories=category or (0, 1),
         gravity=None if gravity is None else gravity_vector(gravity),
+        edition=edition,
     )
     give_result(None, dict, tables.report)
     if csv is not None:

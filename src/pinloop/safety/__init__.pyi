@@ -14,8 +14,9 @@ from .space.solids import Obstacle
 from .space.swept import SweptVolume, swept_volume
 from .standards.allowed_speed import AllowedSpeed, allowed_speed
 from .standards.annexb import AnnexB, annex_b
+from .standards.brake_heat import BrakeHeat, brake_heat
 from .standards.comparison import Comparison, compare
-from .standards.distances import MinimumDistance, minimum_distance
+from .standards.distances import ApproachSpeed, MinimumDistance, minimum_distance
 from .standards.fit import Fit, fit_brakes
 from .standards.fit_law import LawFits, fit_law
 from .standards.published import Measured, StoppingTable
@@ -40,6 +41,8 @@ __all__ = [
     "AllowedSpeed",
     "AnnexB",
     "Approach",
+    "ApproachSpeed",
+    "BrakeHeat",
     "Brakes",
     "Category0",
     "Category1",
@@ -81,6 +84,7 @@ __all__ = [
     "WorstCase",
     "allowed_speed",
     "annex_b",
+    "brake_heat",
     "clearance",
     "compare",
     "fit_brakes",

@@ -57,6 +57,9 @@ def test_defaults() -> None:
         "time_constant": None,
         "torque_share": 1.0,
         "peak_gear_torque": None,
+        "energy_per_stop": None,
+        "energy_per_hour": None,
+        "energy_in_life": None,
         "pitch": 0.0,
         "tooth_offset": 0.0,
         "impact_time": 1e-3,
@@ -363,6 +366,7 @@ def test_assumptions() -> None:
     friction = {"side", "dynamic_torque", "static_torque", "tolerance", "band", "rise"}
     stribeck = {"breakaway", "stribeck_speed"}
     everything -= {"ramp_time", "jerk", "time_constant", "torque_share"}  # of other laws
+    everything -= {"energy_per_stop", "energy_per_hour", "energy_in_life"}  # not given
     assert of["a"] == everything - tooth - stribeck
     assert of["b"] == everything - tooth - stribeck - friction - {"delay"}
     of_tooth = {name for _, name in rows(Brakes({"c": JointBrake(kind="tooth")}))}

@@ -119,6 +119,7 @@ _AT_BRAKE = Parameter("N m", "N", where="brake", kinds=("friction",))
 _ANGLE = Parameter("rad", "m", kinds=("tooth",))
 _TIME = Parameter("s")
 _FRICTION = Parameter(kinds=("friction",))
+_HEAT = Parameter("J", otherwise="unknown", kinds=("friction",))
 
 _OF_BEARINGS = ("coulomb", "breakaway", "stribeck_speed", "viscous")
 """Parameters that joints without a motor have, too."""
@@ -161,6 +162,9 @@ class JointBrake:
         time_constant: time constant of an exponential controlled stop.
         torque_share: share of drive_torque that the drive brakes with, where it follows no ramp.
         peak_gear_torque: torque that the gear may carry for a moment, joint side.
+        energy_per_stop: friction energy that the brake may take in one stop.
+        energy_per_hour: friction energy that the brake may take in an hour.
+        energy_in_life: friction energy that the brake may take before it is worn.
         pitch: tooth brake: distance of the teeth, joint side; 0: it engages at once.
         tooth_offset: tooth brake: joint coordinate of one tooth.
         impact_time: duration over which the impulse of an engagement is spread for its peak torque.
@@ -201,6 +205,9 @@ class JointBrake:
     time_constant: Annotated[Positive | None, Parameter("s", otherwise="unknown")] = None
     torque_share: Annotated[Share, Parameter()] = 1.0
     peak_gear_torque: Annotated[Positive | None, replace(_TORQUE, otherwise="unknown")] = None
+    energy_per_stop: Annotated[Positive | None, _HEAT] = None
+    energy_per_hour: Annotated[Positive | None, _HEAT] = None
+    energy_in_life: Annotated[Positive | None, _HEAT] = None
     pitch: Annotated[NotNegative, _ANGLE] = 0.0
     tooth_offset: Annotated[float, _ANGLE] = 0.0
     impact_time: Annotated[Positive, replace(_TIME, kinds=("tooth",))] = 1e-3
@@ -240,6 +247,8 @@ class JointBrake:
             return self.breakaway is not None and self.breakaway > self.coulomb
         if parameter == "band" and self.tolerance == 0:
             return False
+        if parameter in HEAT_PARAMETERS and getattr(self, parameter) is None:
+            return False  # no stop rests on it
         if parameter in LAW_PARAMETERS and parameter not in LAWS[self.law].numbers:
             return False
         if parameter not in JOINT_PARAMETERS:
@@ -297,6 +306,8 @@ JOINT_PARAMETERS = _parameters_of(JointBrake)
 """Parameters of a joint, in the order of the file."""
 LAW_PARAMETERS = frozenset(name for law in LAWS.values() for name in law.numbers) - {"drive_torque"}
 """Numbers of a drive that count with some laws only."""
+HEAT_PARAMETERS = ("energy_per_stop", "energy_per_hour", "energy_in_life")
+"""What the brake may take; it changes no stop."""
 CHAIN_PARAMETERS = _parameters_of(Chain)
 """Parameters of the chain from the signal to the command, in the order of the file."""
 

@@ -35,6 +35,7 @@ from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.plan import Category, as_category
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot
 from ..stopping.stop import stop_prepared
+from .editions import ROBOT_EDITIONS, Edition, edition_by_name
 from .extension import Extension, Finder, Pose
 from .posture import checked_payload, payload_point
 
@@ -174,6 +175,7 @@ class AnnexB(Reported):
         extensions: per axis what it reaches, and its poses.
         stops: all stops.
         settings: brakes, gravity and numerics of all stops.
+        edition: standard that asks for them.
     """
 
     robot: Mechanism = field(repr=False)
@@ -185,6 +187,7 @@ class AnnexB(Reported):
     extensions: Mapping[str, Extension] = field(repr=False)
     stops: tuple[AxisStop, ...] = field(repr=False)
     settings: Settings = field(repr=False)
+    edition: Edition = ROBOT_EDITIONS["ISO 10218-1:2011"]
 
     def __repr__(self) -> str:
         return f"<AnnexB of '{self.robot.name}': {len(self.stops)} stops of {len(self.axes)} axes>"
@@ -259,6 +262,7 @@ def annex_b(
     until: float = 10.0,
     method: MuntheKaas | None = None,
     standstill: Standstill = Standstill(),  # noqa: B008 (frozen)
+    edition: str = "ISO 10218-1:2011",
 ) -> AnnexB:
     """Stopping times and distances as vendors declare them (ISO 10218-1:2011, annex B).
 
@@ -282,12 +286,15 @@ def annex_b(
         until: limit of the time of a stop [s].
         method: integrator; see `stop`.
         standstill: what counts as standing still.
+        edition: "ISO 10218-1:2011" or "ISO 10218-1:2025", or the year alone: the tables are the
+            same, see their remarks.
 
     Raises:
         BadValue: an argument is impossible, an axis has no brake or no known speed, or a pose was
             not found.
     """
     chosen = tuple(map(as_category, categories))
+    by = edition_by_name(edition, ROBOT_EDITIONS)
     grid = _shares(chosen, shares)
     parts = sorted({share for number in grid for share in grid[number]})
     brakes = brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)
@@ -318,7 +325,7 @@ def annex_b(
         for mass, share, part in product(grid[category.number], repeat=3)
         if (pose := extensions[axis].poses.get(share)) is not None
     ]
-    return AnnexB(robot, load, names, chosen, grid, full, extensions, tuple(stops), settings)
+    return AnnexB(robot, load, names, chosen, grid, full, extensions, tuple(stops), settings, by)
 
 
 def _room(

@@ -175,6 +175,7 @@ def _facts(annex: AnnexB) -> KeyValues:
     centre = ", ".join(f"{1e3 * x:.4g}" for x in np.asarray(load.com, dtype=float) + 0.0)
     chain = settings.brakes.chain
     entries = [
+        ("edition", annex.edition.cited),
         ("payload", f"{load.mass:g} kg, centre at ({centre}) mm in {load.frame}"),
         ("brakes", settings.brakes.source or "given in Python"),
         (
@@ -268,6 +269,7 @@ def _remarks(annex: AnnexB) -> Iterator[str]:
     if bare := brakes.uncovered(annex.robot):
         yield f"no brake, gear or drive is given for {', '.join(bare)}"
     yield from brakes.warnings
+    yield from annex.edition.notes
 
 
 def _limits(annex: AnnexB) -> Iterator[str]:

@@ -1,8 +1,7 @@
 """Protective distances as sums of terms, and the minimum distance ``S = K T + C`` (ISO 13855).
 
 A distance is a function of one stop: terms of different cases are not added up. That of ISO/TS
-15066 is in `separation`. Of ISO 13855 it is the edition of 2010; in that of 2024 what is C here is
-called ``D_DS + Z``.
+15066 is in `separation`. What editions call the terms is in `editions`.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from ...tables.report import Block, Cell, KeyValues, Mark, Notes, Report, Report
 from ..stopping import StopResult
 from ..stopping.result_document import PLANNING_AID
 from ..studies.study import Study
+from .editions import GUARD_EDITIONS, Edition, edition_by_name
 
 Row = dict[str, str | float]
 
@@ -53,8 +53,11 @@ class Distance(Reported):
     terms: tuple[Term, ...]
     has_simple_form: ClassVar[bool]
     """Whether the standard has a simple form of it, with other values."""
-    named: ClassVar[tuple[str, str, str]]
-    """Symbol and meaning of the sum, and its standard."""
+
+    @property
+    @abstractmethod
+    def named(self) -> tuple[str, str, str]:
+        """Symbol and meaning of the sum, and its standard."""
 
     @abstractmethod
     def table(self) -> Report:
@@ -248,7 +251,34 @@ def _batch(
 
 # -- ISO 13855 -------------------------------------------------------------------------------
 
-_STANDARD = "ISO 13855:2010"
+
+@public
+@dataclass(frozen=True)
+class ApproachSpeed:
+    """How fast people come to a safeguard: K, by the distance that comes out.
+
+    The defaults are those for detection zones across the approach that detect 40 mm or less. For
+    others (zones along the approach, single beams, mats): ``ApproachSpeed(fast=1.6)``.
+
+    Args:
+        fast: K for short distances [m/s].
+        slow: K for long distances [m/s].
+        threshold: distance up to which the fast approach counts [m].
+        least: the least distance [m].
+    """
+
+    fast: float = 2.0
+    slow: float = 1.6
+    threshold: float = 0.5
+    least: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("fast", "slow"):
+            at_least_zero(name, getattr(self, name), "a speed >= 0 in m/s")
+        for name in ("threshold", "least"):
+            at_least_zero(name, getattr(self, name))
+        if self.slow > self.fast:
+            raise BadValue(f"slow is {self.slow} m/s, more than fast, {self.fast} m/s")
 
 
 @public
@@ -257,22 +287,30 @@ class MinimumDistance(Distance):
     """A minimum distance, term by term.
 
     Args:
-        terms: K T and C; and what is missing to the distance up to which the fast approach
-            counts, where the slow one alone would give less, or to the least distance.
+        terms: K T, and C (D_DS and Z in the edition of 2024); and what is missing to the distance
+            up to which the fast approach counts, where the slow one alone would give less, or to
+            the least distance.
         time: T, from the approach to the standstill of the robot [s].
         speed: K that was used [m/s].
         notes: what was assumed and what was left out, one sentence each.
         case: of a study the case with the longest stopping time; else None.
+        edition: edition of ISO 13855.
     """
 
     has_simple_form = False
-    named = ("S", "minimum distance", _STANDARD)
 
     terms: tuple[Term, ...]
     time: float
     speed: float
     notes: tuple[str, ...] = field(default=(), repr=False)
     case: int | None = None
+    edition: Edition = GUARD_EDITIONS["ISO 13855:2010"]
+
+    @property
+    def named(self) -> tuple[str, str, str]:
+        """Symbol and meaning of the sum, and its standard."""
+        meaning = "minimum distance" if "2010" in self.edition.name else "separation distance"
+        return "S", meaning, self.edition.cited
 
     def __repr__(self) -> str:
         return f"<MinimumDistance: {1e3 * self.distance:.1f} mm>"
@@ -286,7 +324,8 @@ class MinimumDistance(Distance):
         ]
         if self.case is not None:
             facts.append(("study", f"case {self.case}, the longest stopping time"))
-        return self.report("Minimum distance", facts, self.notes)
+        facts.append(("edition", self.edition.cited))
+        return self.report(self.named[1].capitalize(), facts, self.notes)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything that is in the table, in SI units."""
@@ -295,6 +334,7 @@ class MinimumDistance(Distance):
             "time_s": self.time,
             "speed_m_per_s": self.speed,
             "case": self.case,
+            "edition": self.edition.name,
             "terms": self.rows()[:-1],
             "notes": list(self.notes),
             "disclaimer": PLANNING_AID,
@@ -307,62 +347,61 @@ def minimum_distance(
     *,
     detection: float = 0.0,
     intrusion: float = 0.0,
-    fast: float = 2.0,
-    slow: float = 1.6,
-    threshold: float = 0.5,
-    least: float = 0.1,
+    supplement: float = 0.0,
+    approach: ApproachSpeed = ApproachSpeed(),
+    edition: str = "ISO 13855:2010",
 ) -> MinimumDistance:
-    """Minimum distance of a safeguard from the hazard zone, ``S = K T + C`` (ISO 13855).
+    """Minimum distance of a safeguard from the hazard zone (ISO 13855).
 
-    With the fast approach first; if that gives more than ``threshold``, with the slow one, but
-    not less than ``threshold``; and never less than ``least``. The hazard zone is everything that
-    the robot sweeps until it is at rest, see `pinloop.safety.space.swept.swept_volume`.
-
-    The defaults are those for detection zones across the approach that detect 40 mm or less. For
-    others (zones along the approach, single beams, mats) give ``fast`` and ``slow`` the same 1.6
-    m/s and ``intrusion`` as the standard says.
+    ``S = K T + C`` in the edition of 2010; in that of 2024 ``S = K T + D_DS + Z``, the separation
+    distance. With the fast approach first; if that gives more than the threshold, with the slow
+    one, but not less than the threshold; and never less than the least distance. The hazard zone is
+    everything that the robot sweeps until it is at rest, see `pinloop.safety.swept_volume`.
 
     Args:
         stop: a stop, several, or a `Study`: the longest stopping time counts, and robots must
             stand and be held in all of them; or that time itself [s].
         detection: from the approach of the person until the signal of the stop [s].
-        intrusion: C, how far a part of the body can reach before it is detected [m].
-        fast: K for short distances [m/s].
-        slow: K for long distances [m/s].
-        threshold: distance up to which the fast approach counts [m].
-        least: the least distance [m].
+        intrusion: C, or D_DS: how far a part of the body can reach before it is detected, by the
+            device and how it is mounted [m].
+        supplement: Z of the edition of 2024 [m].
+        approach: K, the speed of the approach, and to which distances it applies.
+        edition: "ISO 13855:2010" or "ISO 13855:2024", or the year alone.
 
     Raises:
         BadValue: an argument is impossible, or a robot does not stand at the end.
     """
+    chosen = edition_by_name(edition, GUARD_EDITIONS)
     longest, case, notes = _stopping_time(stop)
     T = longest + at_least_zero("detection", detection, "a time >= 0 in seconds")
-    C = at_least_zero("intrusion", intrusion)
-    fast = at_least_zero("fast", fast, "a speed >= 0 in m/s")
-    slow = at_least_zero("slow", slow, "a speed >= 0 in m/s")
-    threshold = at_least_zero("threshold", threshold)
-    if slow > fast:
-        raise BadValue(f"slow is {slow} m/s, more than fast, {fast} m/s")
-    least = at_least_zero("least", least)
-    near = fast * T + C <= threshold
-    K, rule = (fast, "up to") if near else (slow, "above")
-    by = _STANDARD if (fast, slow, threshold, least) == (2.0, 1.6, 0.5, 0.1) else "given"
-    source = f"K: {by}, S {rule} {1e3 * threshold:g} mm with {1e3 * fast:g} mm/s"
+    added = [("C", "intrusion distance", at_least_zero("intrusion", intrusion))]
+    Z = at_least_zero("supplement", supplement)
+    if "2010" not in chosen.name:
+        reach = "distance of the protective device, for reaching over, through and under it"
+        added = [("D_DS", reach, added[0][2]), ("Z", "supplemental distance", Z)]
+    elif Z > 0.0:
+        raise BadValue(f"supplement is a term of ISO 13855:2024; {chosen.name} has none")
+    C = sum(value for _, _, value in added)
+    near = approach.fast * T + C <= approach.threshold
+    K, rule = (approach.fast, "up to") if near else (approach.slow, "above")
+    by = "ISO 13855:2010" if approach == ApproachSpeed() else "given"
+    limits = f"{1e3 * approach.threshold:g} mm with {1e3 * approach.fast:g} mm/s"
     formula = f"{1e3 * K:g} mm/s × {T:.4g} s"
-    terms = [
-        Term("K T", "approach until the robot is at rest", K * T, K * T, formula, source),
-        Term("C", "intrusion distance", C, C, f"{1e3 * C:g} mm", "given" if C else "taken as 0"),
-    ]
-    floor = least if near else max(least, threshold)
+    meaning, source = "approach until the robot is at rest", f"K: {by}, S {rule} {limits}"
+    terms = [Term("K T", meaning, K * T, K * T, formula, source)]
+    for symbol, what, x in added:
+        terms.append(Term(symbol, what, x, x, f"{1e3 * x:g} mm", "given" if x else "taken as 0"))
+    floor = approach.least if near else max(approach.least, approach.threshold)
     if floor > K * T + C:
         missing = floor - K * T - C
-        formula = f"{1e3 * floor:g} mm - K T - C"
+        formula = " - ".join([f"{1e3 * floor:g} mm", *(term.symbol for term in terms)])
         terms.append(Term("rest", "not less than this", missing, missing, formula, by))
     whole = "S counts from everything that the robot sweeps until it is at rest, not from its tool"
     notes = (*notes, whole)
-    if absent := [name for name, value in (("detection", detection), ("C", C)) if not value]:
+    given = [("detection", detection), *((symbol, value) for symbol, _, value in added)]
+    if absent := [name for name, value in given if not value]:
         notes = (*notes, f"{', '.join(absent)} not given and taken as 0")
-    return MinimumDistance(tuple(terms), T, K, notes, case)
+    return MinimumDistance(tuple(terms), T, K, (*notes, *chosen.notes), case, chosen)
 
 
 def _stopping_time(

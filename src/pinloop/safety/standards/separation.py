@@ -27,10 +27,10 @@ from ..stopping.result_document import PLANNING_AID
 from ..studies.study import Study
 from .advance import Advance, Person, Shapes, collect_shapes, measure_advance
 from .distances import Distance, Term, at_least_zero, checked_stops, measure_cases, standing_cases
+from .editions import MONITORING_EDITIONS, Edition, edition_by_name
 
 Speed = float | Callable[[float], float]
 
-_STANDARD = "ISO/TS 15066:2016, 5.5.4.2.3; now in ISO 10218:2025"
 _WALKING = 1.6
 """Speed of a person where it is not measured (ISO/TS 15066) [m/s]."""
 _STEP = 1e-3
@@ -62,10 +62,10 @@ class Separation(Distance):
         case: of a study the case with the largest distance; else None.
         cases: of a study the cases that stopped.
         results: of a study the file of its results.
+        edition: standard that asks for it.
     """
 
     has_simple_form = True
-    named = ("S_p", "protective separation", _STANDARD)
 
     terms: tuple[Term, ...]
     reaction_time: float
@@ -79,6 +79,12 @@ class Separation(Distance):
     case: int | None = None
     cases: tuple[int, ...] = ()
     results: str = ""
+    edition: Edition = MONITORING_EDITIONS["ISO/TS 15066:2016"]
+
+    @property
+    def named(self) -> tuple[str, str, str]:
+        """Symbol and meaning of the sum, and its standard."""
+        return "S_p", "protective separation", self.edition.cited
 
     def __repr__(self) -> str:
         return f"<Separation of '{self.stop.robot.name}': {1e3 * self.distance:.1f} mm>"
@@ -94,6 +100,7 @@ class Separation(Distance):
             ("T_s", f"{milliseconds(self.stopping_time)} from the command to standstill"),
             ("v_h", f"{self.human_speed:g} m/s"),
             ("v_r", f"{self.robot_speed:.4g} m/s, largest in the reaction time"),
+            ("edition", self.edition.cited),
         ]
         if self.case is not None:
             text = f"case {self.case}, the largest distance of {count} cases in {self.results}"
@@ -118,6 +125,7 @@ class Separation(Distance):
             "case": self.case,
             "cases": list(self.cases),
             "results": self.results or None,
+            "edition": self.edition.name,
             "terms": self.rows()[:-1],
             "notes": list(self.notes),
             "disclaimer": PLANNING_AID,
@@ -138,6 +146,7 @@ def separation(
     tolerance: float = 0.001,
     frames: Mapping[str, float] | None = None,
     thickness: float | None = None,
+    edition: str = "ISO/TS 15066:2016",
     jobs: int = -1,
 ) -> Separation:
     """Protective separation distance that a stop, or the worst of many, asks for, term by term.
@@ -173,12 +182,15 @@ def separation(
         frames: further points of the robot (of its tool, corners of a payload): radius about it
             [m] by name of the frame.
         thickness: of a robot without shapes: how thick its bodies are about their frames [m].
+        edition: "ISO/TS 15066:2016" or "ISO 10218-2:2025", or the year alone: the formula is the
+            same, see the notes of the result.
         jobs: number of processes for the cases of a study; all cores by default.
 
     Raises:
         BadValue: an argument is impossible, a robot does not stand at the end, or it reaches the
             point where the person is.
     """
+    chosen = edition_by_name(edition, MONITORING_EDITIONS)
     given = {"C": intrusion, "Z_d": z_d, "Z_r": z_r}
     question = _Question(
         _person(direction, point),
@@ -205,7 +217,8 @@ def separation(
         number, notes = _largest(pairs, "stop", range(len(pairs)))
         worst = separations[number]
     distances = tuple(distance for distance, _ in pairs)
-    return replace(worst, distances=distances, notes=(*notes, *worst.notes))
+    notes = (*notes, *worst.notes, *chosen.notes)
+    return replace(worst, distances=distances, notes=notes, edition=chosen)
 
 
 def _largest(
@@ -280,7 +293,11 @@ class _Question:
         else:
             v_h = _checked_speed(speed)
             S_h = v_h * T
-            source = f"v_h: {_STANDARD}, if not measured" if speed == _WALKING else "v_h given"
+            source = (
+                "v_h: ISO/TS 15066:2016, 5.5.4.2.3, if not measured"
+                if speed == _WALKING
+                else "v_h given"
+            )
         whole = f"v_h (T_r + T_s) = {v_h:g} m/s × ({T_r:.4g} s + {T_s:.4g} s)"
         formula = f"integral of v_h over T_r + T_s; simple: {whole}" if callable(speed) else whole
         meaning = "person, until the robot is at rest"

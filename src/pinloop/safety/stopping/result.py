@@ -114,6 +114,12 @@ class StopResult:
         """Where the energy went."""
         return self._measured[1]
 
+    @property
+    def brake_energy(self) -> dict[str, float]:
+        """What friction brakes turned into heat, by joint [J]; see `pinloop.safety.brake_heat`."""
+        heat = self.ledger.dissipated["brake"]
+        return {name: float(heat[self.robot.coordinates(name).v.start]) for name in self.joints}
+
     @cached_property
     def _measured(self) -> tuple[Loads, Ledger]:
         """Loads and ledger, computed when first asked for."""

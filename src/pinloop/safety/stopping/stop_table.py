@@ -308,6 +308,7 @@ def warnings_of(result: StopResult) -> tuple[str, ...]:
         *_limits_passed(result),
         *_saturated_drives(result),
         *_overloaded_gears(result),
+        *_hot_brakes(result),
         *_uncovered(result),
     ]
     brakes, robot = result.brakes, result.robot
@@ -442,6 +443,17 @@ def _overloaded_gears(result: StopResult) -> Iterator[str]:
     if unknown:
         who = "any joint" if len(unknown) == len(result.joints) > 1 else listed(unknown)
         yield f"peak_gear_torque of {who} is not known: whether the gears bear the stop is open"
+
+
+def _hot_brakes(result: StopResult) -> Iterator[str]:
+    """Brakes that take more in this stop than they may in one."""
+    for name, brake in result.brakes.joints.items():
+        limit, energy = brake.energy_per_stop, result.brake_energy[name]
+        if limit is not None and energy > limit:
+            yield (
+                f"the brake of joint '{name}' takes {_digits(energy)} J, more than the "
+                f"{_digits(limit)} J that it may in one stop (energy_per_stop)"
+            )
 
 
 def _digits(value: float) -> str:
