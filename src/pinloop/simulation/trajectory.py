@@ -415,6 +415,19 @@ class Trajectory:
         """Write times, coordinates and velocities as Parquet (needs the extra ``parquet``)."""
         return write_parquet(self.columns(), path)
 
+    def to_mcap(self, path: str | Path, *, rate: float = 100.0) -> Path:
+        """Write the run as ROS 2 messages for PlotJuggler, Foxglove and ``ros2 bag``.
+
+        Topics are ``/joint_states`` (joints with one coordinate), ``/tf`` (all bodies in the
+        world), ``/mode`` (what is locked), ``/robot_description`` (URDF). Needs the extra ``mcap``.
+
+        Args:
+            path: file to write, usually ``.mcap``.
+            rate: instants per second of the run [1/s]; changes of mode come on top.
+        """
+        written: Path = forward("show.mcap", "write_mcap", self, path, rate)
+        return written
+
     def save_html(self, path: str | Path, **options: Unpack[Replay]) -> Path:
         """Write the run as one HTML file that plays it in any browser, without a network.
 

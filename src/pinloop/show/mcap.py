@@ -1,0 +1,129 @@
+"""Runs as MCAP files of ROS 2 messages, which PlotJuggler, Foxglove and ros2 bag read.
+
+What the messages hold is decided here; encoding is done by ``mcap-ros2-support``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from ..boundary.files import write_file
+from ..boundary.marks import Array
+from ..errors import BadValue, shown
+from ..io.saving import write_urdf
+from ..simulation.trajectory import Trajectory, joint_positions
+from .scene.motion import frame_times, mode_spans
+
+_MOST = 10**6
+"""Instants of a recording."""
+_TIME = "builtin_interfaces/Time"
+_FIELDS = {
+    "sensor_msgs/JointState": "std_msgs/Header header\nstring[] name\nfloat64[] position\n"
+    "float64[] velocity\nfloat64[] effort",
+    "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms",
+    "std_msgs/String": "string data",
+    "geometry_msgs/TransformStamped": "std_msgs/Header header\nstring child_frame_id\n"
+    "geometry_msgs/Transform transform",
+    "geometry_msgs/Transform": "geometry_msgs/Vector3 translation\n"
+    "geometry_msgs/Quaternion rotation",
+    "geometry_msgs/Vector3": "float64 x\nfloat64 y\nfloat64 z",
+    "geometry_msgs/Quaternion": "float64 x\nfloat64 y\nfloat64 z\nfloat64 w",
+    "std_msgs/Header": f"{_TIME} stamp\nstring frame_id",
+    _TIME: "int32 sec\nuint32 nanosec",
+}
+"""Fields of the messages, as ROS 2 defines them."""
+_TOPICS = {
+    "/robot_description": "std_msgs/String",
+    "/mode": "std_msgs/String",
+    "/joint_states": "sensor_msgs/JointState",
+    "/tf": "tf2_msgs/TFMessage",
+}
+
+Messages = Iterator[tuple[str, int, dict[str, Any]]]
+"""Topic, time [ns] and content."""
+
+
+def write_mcap(run: Trajectory, path: str | Path, rate: float) -> Path:
+    """Write a run as an MCAP file; see `Trajectory.to_mcap`."""
+    try:
+        writer = import_module("mcap_ros2.writer").Writer
+    except ImportError:
+        raise BadValue("MCAP needs mcap-ros2-support: pip install 'pinloop[mcap]'") from None
+    span = float(run.t[-1] - run.t[0])
+    if not 0.0 < rate * max(span, 1.0) <= _MOST:
+        raise BadValue(f"rate is {shown(rate)}; it must be > 0, with up to {_MOST} instants in all")
+
+    def fill(file: Any) -> None:
+        bag = writer(file)
+        kinds = {
+            kind: bag.register_msgdef(kind.replace("/", "/msg/"), _definition(kind))
+            for kind in _TOPICS.values()
+        }
+        for topic, time, content in _messages(run, rate):
+            bag.write_message(topic, kinds[_TOPICS[topic]], content, log_time=time)
+        bag.finish()
+
+    return write_file(path, fill)
+
+
+def _definition(kind: str) -> str:
+    """Fields of a message, and after it those of all messages in it."""
+    used, parts = [kind], list[str]()
+    for name in used:
+        parts.append(f"MSG: {name}\n{_FIELDS[name]}" if parts else _FIELDS[name])
+        kinds = (line.split()[0].removesuffix("[]") for line in _FIELDS[name].splitlines())
+        used += [inner for inner in kinds if inner in _FIELDS and inner not in used]
+    return f"\n{'=' * 80}\n".join(parts)
+
+
+def _messages(run: Trajectory, rate: float) -> Messages:
+    """All messages in the order of time; that of a run, from zero."""
+    robot, times = run.robot, frame_times(run, rate=rate, most=_MOST)
+    yield "/robot_description", _nanoseconds(times[0]), {"data": write_urdf(robot.description)}
+    spans = mode_spans(run)
+    states = [run(t) for t in times]
+    joints = [joint for joint in robot.joints if robot.coordinates(joint).nv == 1]
+    q, v = np.array([state.q for state in states]), np.array([state.v for state in states])
+    # Angles go on over full turns, whatever their coordinates are.
+    position = [joint_positions(robot, joint, q)[1][:, 0] for joint in joints]
+    velocity = v[:, [robot.coordinates(joint).v.start for joint in joints]]
+    for k, t in enumerate(times):
+        time = _nanoseconds(t)
+        while spans and spans[0][0] <= t:
+            yield "/mode", time, {"data": spans.pop(0)[1]}
+        header = {"stamp": _stamp(time), "frame_id": ""}
+        values = [float(x[k]) for x in position], velocity[k].tolist()
+        content = dict(zip(("name", "position", "velocity"), (joints, *values), strict=True))
+        yield "/joint_states", time, {"header": header, "effort": [], **content}
+        yield "/tf", time, {"transforms": list(_transforms(run, q[k], time))}
+
+
+def _transforms(run: Trajectory, q: Array, time: int) -> Iterator[dict[str, Any]]:
+    """Where each body is in the world."""
+    robot = run.robot
+    with robot.workspace() as data:
+        pin.framesForwardKinematics(robot.model, data, q)
+        for body in robot.bodies:
+            numbers = pin.SE3ToXYZQUAT(data.oMf[robot.frame_id(body)]).tolist()
+            yield {
+                "header": {"stamp": _stamp(time), "frame_id": "world"},
+                "child_frame_id": body,
+                "transform": {
+                    "translation": dict(zip("xyz", numbers[:3], strict=True)),
+                    "rotation": dict(zip("xyzw", numbers[3:], strict=True)),
+                },
+            }
+
+
+def _nanoseconds(t: float) -> int:
+    return round(1e9 * t)
+
+
+def _stamp(time: int) -> dict[str, int]:
+    return {"sec": time // 10**9, "nanosec": time % 10**9}
