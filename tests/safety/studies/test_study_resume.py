@@ -90,6 +90,21 @@ def test_killed_in_the_middle_and_started_again(
     assert path.read_bytes() == undisturbed
 
 
+def test_workers_end_with_a_study_that_is_killed(tmp_path: Path, undisturbed: bytes) -> None:
+    """Only the process of the study is: its workers hear nothing of it, and end all the same."""
+    path = tmp_path / "results.csv"
+    process = started(path, 2)
+    wait_for(path, 20, process)
+    process.kill()
+    process.communicate(timeout=30)  # until nobody can write to its output any more
+    with pytest.raises(ProcessLookupError):  # nor is anybody left of its session
+        for _ in range(600):
+            os.killpg(process.pid, 0)
+            time.sleep(0.05)
+    assert wheels.study(pl.safety.Sobol(SIZE, seed=3), path).complete
+    assert path.read_bytes() == undisturbed
+
+
 def test_ctrl_c_returns_what_is_done(tmp_path: Path, undisturbed: bytes) -> None:
     """A terminal sends Ctrl-C to the processes of the study as well."""
     path = tmp_path / "results.csv"

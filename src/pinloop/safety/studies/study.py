@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from numbers import Real
 from pathlib import Path
 from tempfile import mkdtemp
-from time import perf_counter
+from threading import Thread
+from time import perf_counter, sleep
 from types import NoneType
 from typing import Any, TypedDict, Unpack
 
@@ -323,7 +325,8 @@ def _run(
             last = min(size, first + workers * _TASKS * batch)
             values = case_values(setup, sampling, first, last)
             parts = range(0, last - first, batch)
-            tasks = (delayed(_batch)(setup, first + k, values[k : k + batch]) for k in parts)
+            own = os.getpid()
+            tasks = (delayed(_batch)(setup, first + k, values[k : k + batch], own) for k in parts)
             cases = [case for cases in parallel(tasks) for case in cases]
             kept = [
                 (k, packed)
@@ -336,13 +339,32 @@ def _run(
             batch = int(min(max(1.0, batch * min(share, 4.0)), _LARGEST_BATCH))
 
 
-def _batch(setup: Setup, first: int, values: Sequence[dict[str, float]]) -> list[tuple[Row, bytes]]:
-    """Rows and packed stops of consecutive cases; what a worker computes."""
+def _batch(
+    setup: Setup, first: int, values: Sequence[dict[str, float]], study: int
+) -> list[tuple[Row, bytes]]:
+    """Rows and packed stops of consecutive cases; what a worker of a process computes."""
+    _end_with(study)
     cases = []
     for k, case in enumerate(values):
         row, stop = setup.evaluate(first + k, case)
         cases.append((row, b"" if stop is None else setup.pack(stop, case)))
     return cases
+
+
+@cache
+def _end_with(process: int) -> None:
+    """Let this process end with the one that has started it, if that is the given one.
+
+    One that is killed cannot tell its workers, which would wait for it with all their memory.
+    """
+
+    def watch() -> None:
+        while os.getppid() == process:
+            sleep(_ROUND)
+        os._exit(1)
+
+    if os.getppid() == process:
+        Thread(target=watch, daemon=True).start()
 
 
 def _varying(setup: Setup) -> tuple[str, ...]:
