@@ -98,26 +98,26 @@ Spatial logarithm(const Placement &placement) {
     return {v.w, w};
 }
 
-Charts::Charts(const Tables &tables, const std::vector<char> &locked) : nv_(tables.nv) {
+Charts::Charts(const Tables &tables, const std::vector<char> &locked) : tables_(tables) {
     for (const Link &link : tables.links) {
         const int count = velocities[static_cast<int>(link.motion)];
-        const bool held = std::all_of(locked.begin() + link.v, locked.begin() + link.v + count,
-                                      [](char is_locked) { return is_locked != 0; });
-        charts_.push_back({link.motion, link.q, link.v, held});
+        const auto first = locked.begin() + link.v;
+        held_.push_back(std::find(first, first + count, 0) == first + count);
         flat_ = flat_ && !is_curved(link.motion);
     }
 }
 
 void Charts::integrate(const double *q, const double *psi, double *moved) const {
-    for (const Chart &chart : charts_) {
-        const double *from = q + chart.q, *step = psi + chart.v;
-        double *to = moved + chart.q;
-        const int count = coordinates[static_cast<int>(chart.motion)];
-        if (chart.held) {
+    for (std::size_t i = 0; i < held_.size(); ++i) {
+        const Link &link = tables_.links[i];
+        const double *from = q + link.q, *step = psi + link.v;
+        double *to = moved + link.q;
+        const int count = coordinates[static_cast<int>(link.motion)];
+        if (held_[i]) {
             std::copy(from, from + count, to);
             continue;
         }
-        switch (chart.motion) {
+        switch (link.motion) {
         case Motion::screw:
         case Motion::translation:
             for (int k = 0; k < count; ++k) to[k] = from[k] + step[k];
@@ -130,8 +130,8 @@ void Charts::integrate(const double *q, const double *psi, double *moved) const 
             break;
         case Motion::free:
         case Motion::planar: {
-            const Spatial twist = twist_of(chart.motion, step);
-            const bool is_planar = chart.motion == Motion::planar;
+            const Spatial twist = twist_of(link.motion, step);
+            const bool is_planar = link.motion == Motion::planar;
             const Vec along = shifted(twist);
             const Vec d = is_planar ? turned({0.0, 0.0, 1.0}, from[2], from[3]) * along
                                     : rotation(from + 3) * along;
@@ -149,13 +149,13 @@ void Charts::integrate(const double *q, const double *psi, double *moved) const 
 }
 
 void Charts::rate(const double *psi, const double *v, double *rate) const {
-    std::copy(v, v + nv_, rate);
+    std::copy(v, v + tables_.nv, rate);
     if (flat_) return;
-    for (const Chart &chart : charts_) {
-        if (!is_curved(chart.motion)) continue;
-        const Spatial x = twist_of(chart.motion, psi + chart.v);
-        const Spatial y = twist_of(chart.motion, v + chart.v);
-        write(chart.motion, inverse_dexp(x, y), rate + chart.v);
+    for (const Link &link : tables_.links) {
+        if (!is_curved(link.motion)) continue;
+        const Spatial x = twist_of(link.motion, psi + link.v);
+        const Spatial y = twist_of(link.motion, v + link.v);
+        write(link.motion, inverse_dexp(x, y), rate + link.v);
     }
 }
 

@@ -13,23 +13,15 @@ class Charts {
     // The configuration of a joint none of whose velocities is free stays to the last bit.
     Charts(const Tables &tables, const std::vector<char> &locked);
 
-    // Whether there are only vector spaces and single angles, on which `rate` does nothing.
-    bool is_flat() const { return flat_; }
-
     // moved = q (+) psi, with quaternions of unit length.
     void integrate(const double *q, const double *psi, double *moved) const;
     // Rate of psi while q (+) psi moves with velocity v: dexpinv(-psi) v.
     void rate(const double *psi, const double *v, double *rate) const;
 
   private:
-    struct Chart {
-        Motion motion;
-        int q, v;
-        bool held;
-    };
-    std::vector<Chart> charts_;
-    int nv_;
-    bool flat_ = true;
+    const Tables &tables_;
+    std::vector<char> held_;  // per link
+    bool flat_ = true;         // only vector spaces and single angles, on which `rate` does nothing
 };
 
 // Step from the identity to a placement, by rotation vector: log6. Of more than some 150 degrees

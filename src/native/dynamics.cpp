@@ -57,12 +57,9 @@ Verdict Dynamics::solve(const double *tau, double *a) {
         for (int k = 0; k < n; ++k) force_[k] -= tree_.inertia(k, h) * a[h];
     }
     solve_upper(force_.data(), all_);
+    factor_rows();
     for (int i = 0; i < m; ++i) {
         const double *row = &rows_->J[static_cast<std::size_t>(i) * n];
-        double *y = &Y_[static_cast<std::size_t>(i) * n];
-        const std::vector<int> &support = rows_->support(i);
-        for (int k : support) y[k] = row[k];
-        solve_upper(y, support);
         rates_[i] = -rows_->gamma[i];
         for (int h : given_) rates_[i] -= row[h] * a[h];
         lam_[i] = 0.0;
@@ -111,6 +108,16 @@ bool Dynamics::factor_mass() {
         }
     }
     return true;
+}
+
+// Y = J L^-1.
+void Dynamics::factor_rows() {
+    const std::size_t n = tables_->nv;
+    for (int i = 0; i < rows_->size(); ++i) {
+        const std::vector<int> &support = rows_->support(i);
+        for (int k : support) Y_[i * n + k] = rows_->J[i * n + k];
+        solve_upper(&Y_[i * n], support);
+    }
 }
 
 // L'^-1 x for an x that is zero outside a support, to which all belongs that is before it.

@@ -66,7 +66,9 @@ class Dynamics : public System {
 
   private:
     friend class Derivatives;  // which take the factors that are at hand
+    friend class Projector;
     bool factor_mass();
+    void factor_rows();
     void solve_upper(double *x, const std::vector<int> &support) const;
     void solve_lower(double *x) const;
     Verdict factor_gram();

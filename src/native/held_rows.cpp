@@ -3,15 +3,40 @@
 #include <cmath>
 #include <utility>
 
+#include "charts.hpp"
+
 namespace pinloop {
 
-// Acceleration of a point of a body, which the body carries along.
-static Vec point_acceleration(const Spatial &V, const Spatial &A, const Vec &p) {
-    return A.v + cross(A.w, p) + cross(V.w, V.v + cross(V.w, p));
+namespace {
+
+constexpr double full_turn = 2.0 * 3.14159265358979323846;
+
+Vec into(const Rotation &R, const Vec &a) { return {dot(R.x, a), dot(R.y, a), dot(R.z, a)}; }
+
+// B seen from A.
+Placement relative(const Placement &a, const Placement &b) {
+    return {{into(a.R, b.R.x), into(a.R, b.R.y), into(a.R, b.R.z)}, into(a.R, b.p - a.p)};
 }
 
+// The motion of the pair that is closest to a placement; see `MotionGroup.closest` in Python.
+Placement closest(const FreeMotion &free, const Placement &T) {
+    const auto &[x, y, z] = free.slides;
+    Placement member{Rotation{}, {x * T.p.x, y * T.p.y, z * T.p.z}};
+    if (free.turns == 3) member.R = T.R;
+    if (free.turns != 1) return member;
+    double angle = std::atan2(T.R.x.y - T.R.y.x, T.R.x.x + T.R.y.y);
+    member.R = turned({0.0, 0.0, 1.0}, std::cos(angle), std::sin(angle));
+    if (free.pitch != 0.0) {
+        angle += full_turn * std::round((T.p.z / free.pitch - angle) / full_turn);
+        member.p.z = free.pitch * angle;
+    }
+    return member;
+}
+
+}  // namespace
+
 HeldRows::HeldRows(const Tables &tables, const std::vector<int> &rows)
-    : J(rows.size() * tables.nv), gamma(rows.size()), value(rows.size()), tables_(tables) {
+    : J(rows.size() * tables.nv), gamma(rows.size()), residual(rows.size()), tables_(tables) {
     for (int number : rows) {
         const Row &row = tables.rows[number];
         std::vector<char> of_a(tables.nv), of_b(tables.nv);
@@ -34,23 +59,28 @@ HeldRows::HeldRows(const Tables &tables, const std::vector<int> &rows)
     }
 }
 
-void HeldRows::update(const Tree &tree, const double *q, const double *v) {
+void HeldRows::update(const Tree &tree, const double *q, const double *v, bool measures) {
     int loop = -1;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
         const Row &row = tables_.rows[rows_[i].row];
         double *line = &J[i * tables_.nv];
-        if (row.loop >= 0) {
-            if (row.loop != loop) reach(loop = row.loop, tree);
-            update_row(rows_[i], tree, line, gamma[i]);
-        } else {
-            update_coupling(row, q, v, static_cast<int>(i));
+        if (row.loop < 0) {
+            update_coupling(row, q, v, i);
+            continue;
         }
+        if (row.loop != loop) {
+            reach(tables_.loops[loop = row.loop], tree);
+            if (measures) measure(tables_.loops[loop].free);
+        }
+        update_row(rows_[i], tree, line, gamma[i]);
+        if (measures) residual[i] = open_by(row);
     }
 }
 
 // Of a sum of polynomials, sum p(q): J = p'(q), gamma = sum p''(q) v^2, by Horner's rule.
-void HeldRows::update_coupling(const Row &row, const double *q, const double *v, int i) {
-    gamma[i] = value[i] = 0.0;
+void HeldRows::update_coupling(const Row &row, const double *q, const double *v,
+                               std::size_t i) {
+    gamma[i] = residual[i] = 0.0;
     for (const Term &term : row.terms) {
         double sum = 0.0, slope = 0.0, bend = 0.0;
         for (std::size_t k = term.polynomial.size(); k-- > 0;) {
@@ -58,20 +88,38 @@ void HeldRows::update_coupling(const Row &row, const double *q, const double *v,
             slope = slope * q[term.q] + sum;
             sum = sum * q[term.q] + term.polynomial[k];
         }
-        J[static_cast<std::size_t>(i) * tables_.nv + term.v] = slope;
+        J[i * tables_.nv + term.v] = slope;
         gamma[i] += bend * v[term.v] * v[term.v];
-        value[i] += sum;
+        residual[i] += sum;
     }
 }
 
-void HeldRows::reach(int loop, const Tree &tree) {
-    const Loop &ends = tables_.loops[loop];
+void HeldRows::reach(const Loop &loop, const Tree &tree) {
     const auto end = [&tree](int link, const Placement &at) {
         const Placement place = tree.placement(link) * at;
-        const Spatial V = tree.velocity(link);
-        return End{place, V, tree.drift(link), V.v + cross(V.w, place.p)};
+        const Spatial V = tree.velocity(link), A = tree.drift(link);
+        const Vec rate = V.v + cross(V.w, place.p);
+        return End{place, V, A, rate, A.v + cross(A.w, place.p) + cross(V.w, rate)};
     };
-    a_ = end(ends.link_a, ends.a), b_ = end(ends.link_b, ends.b);
+    a_ = end(loop.link_a, loop.a), b_ = end(loop.link_b, loop.b);
+}
+
+void HeldRows::measure(const FreeMotion &free) {
+    between_ = relative(a_.place, b_.place);
+    opening_ = logarithm(relative(closest(free, between_), between_));
+}
+
+double HeldRows::open_by(const Row &row) const {
+    switch (row.tie) {
+    case Tie::offset:
+        return dot(row.along.v, between_.p);
+    case Tie::rod:
+        return row.along.v.x * std::sqrt(dot(between_.p, between_.p)) - row.along.v.y;
+    case Tie::angle:
+        return row.along.w.x * between_.R.x.z;
+    default:
+        return dot(row.along, opening_);
+    }
 }
 
 // A row is a force at B's origin and a couple on B, and the same on A the other way. As a covector
@@ -107,14 +155,10 @@ void HeldRows::update_row(const Held &held, const Tree &tree, double *line, doub
     const bool is_point = row.tie == Tie::point;
     const Spatial at_b{force, cross(b_.place.p, force) + couple};
     const Spatial at_a = is_point ? Spatial{force, cross(a_.place.p, force)} : at_b;
-    if (is_point) {
-        gamma = dot(force, point_acceleration(b_.V, b_.A, b_.place.p) -
-                               point_acceleration(a_.V, a_.A, a_.place.p));
-    } else {
-        const Spatial rate{force_rate,
-                           cross(b_.rate, force) + cross(b_.place.p, force_rate) + couple_rate};
-        gamma = dot(at_b, b_.A - a_.A) + dot(rate, b_.V - a_.V);
-    }
+    const Spatial rate{force_rate,
+                       cross(b_.rate, force) + cross(b_.place.p, force_rate) + couple_rate};
+    gamma = is_point ? dot(force, b_.bend - a_.bend)
+                     : dot(at_b, b_.A - a_.A) + dot(rate, b_.V - a_.V);
     for (std::size_t i = 0; i < held.support.size(); ++i) {
         double entry = 0.0;  // what moves A and B alike moves their points only
         if (is_point || held.moves_a[i] != held.moves_b[i]) {

@@ -1,4 +1,5 @@
-// The rows that hold a robot: `J` and `gamma` at the state that a tree has been brought to.
+// The rows that hold a robot: `J` and `gamma` at the state that a tree has been brought to, and how
+// far they are open there.
 #pragma once
 
 #include <vector>
@@ -12,16 +13,16 @@ class HeldRows {
   public:
     HeldRows(const Tables &tables, const std::vector<int> &rows);
 
-    // Evaluate all rows; after `Tree::move`. Where a row has no support, its `J` stays zero.
-    void update(const Tree &tree, const double *q, const double *v);
+    // Evaluate all rows, residuals if they are asked for; after `Tree::move`. Where a row has no
+    // support, its `J` stays zero.
+    void update(const Tree &tree, const double *q, const double *v, bool measures = false);
 
     int size() const { return static_cast<int>(rows_.size()); }
     // Velocities that a row or what is before them can move, last one first.
     const std::vector<int> &support(int row) const { return rows_[row].support; }
 
-    std::vector<double> J;      // (rows, nv)
-    std::vector<double> gamma;  // per row
-    std::vector<double> value;  // of couplings, zero where they hold
+    std::vector<double> J;                // (rows, nv)
+    std::vector<double> gamma, residual;  // per row
 
   private:
     struct Held {
@@ -29,9 +30,11 @@ class HeldRows {
         std::vector<int> support;
         std::vector<char> moves_a, moves_b;  // per velocity of the support
     };
-    void update_coupling(const Row &row, const double *q, const double *v, int i);
+    void update_coupling(const Row &row, const double *q, const double *v, std::size_t i);
     void update_row(const Held &held, const Tree &tree, double *line, double &gamma) const;
-    void reach(int loop, const Tree &tree);
+    void reach(const Loop &loop, const Tree &tree);
+    void measure(const FreeMotion &free);
+    double open_by(const Row &row) const;
 
     const Tables &tables_;
     std::vector<Held> rows_;
@@ -39,8 +42,10 @@ class HeldRows {
     struct End {
         Placement place;
         Spatial V, A;
-        Vec rate;  // velocity of the origin
+        Vec rate, bend;  // velocity and acceleration of the origin
     } a_, b_;
+    Placement between_;  // place of B in A
+    Spatial opening_;    // step to there from the closest motion of the pair: log6
 };
 
 }  // namespace pinloop

@@ -46,10 +46,9 @@ void Loads::add(const Tables &tables, const Tree &tree, const double *q, const d
         push(tables, tree, given.link, wrench_of(force, place.p + place.R * given.point), torque);
     }
     for (const Axis &axis : axes) {
-        const auto &[link_a, link_b, at_a, at_b] = axis.loop;
+        const auto &[link_a, link_b, at_a, at_b, free] = axis.loop;
         const Placement a = tree.placement(link_a) * at_a, b = tree.placement(link_b) * at_b;
-        Spatial along = wrench_of(b.R * axis.along.v, b.p);
-        along.w += b.R * axis.along.w;
+        const Spatial along = wrench_of(b.R * axis.along.v, b.p) + Spatial{Vec{}, b.R * axis.along.w};
         const double rate = dot(along, tree.velocity(link_b) - tree.velocity(link_a));
         double drive = axis.constant - axis.damping * rate;
         if (axis.stiffness != 0.0) drive -= axis.stiffness * coordinate(axis, a, b);

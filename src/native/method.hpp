@@ -1,16 +1,12 @@
 // A Runge-Kutta-Munthe-Kaas method with its control of steps, as `munthe_kaas` has it in Python.
 #pragma once
 
-#include <map>
-#include <string>
 #include <vector>
 
 #include "charts.hpp"
 #include "dynamics.hpp"
 
 namespace pinloop {
-
-using Settings = std::map<std::string, double>;
 
 // An explicit tableau: stage weights (s, s), weights of the step (s,), of error estimates (k, s + 1).
 struct Tableau {

@@ -1,16 +1,7 @@
 // What Python sees. Names and shapes are in `_kernel.pyi`.
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
-
-#include <tuple>
-
 #include "dynamics.hpp"
 #include "steps_module.hpp"
 #include "stop_dynamics.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
 
 namespace pinloop {
 
@@ -18,14 +9,13 @@ namespace {
 
 using Terms = std::vector<std::tuple<int, int, int, std::vector<double>>>;
 
-
 void create_tables(Tables *place, const std::tuple<int, int> &sizes, const Numbers &gravity,
                    std::vector<int> carried,
                    const std::tuple<Matrix, Matrix, Matrix, Matrix> &arrays, const Terms &terms) {
     const auto &[links, twists, loops, rows] = arrays;
     Tables tables;
     std::tie(tables.nq, tables.nv) = sizes;
-    require(gravity.size() == 3 && links.shape(1) == 31 && loops.shape(1) == 26 &&
+    require(gravity.size() == 3 && links.shape(1) == 31 && loops.shape(1) == 31 &&
                 rows.shape(1) == 8 && twists.shape(1) == 6, "tables of other sizes");
     const std::size_t nq = std::max(tables.nq, 0), nv = std::max(tables.nv, 0);
     tables.gravity = vec(gravity.data()), tables.carried = std::move(carried);
@@ -39,21 +29,18 @@ void create_tables(Tables *place, const std::tuple<int, int> &sizes, const Numbe
                                 {x[25], x[26], x[27], x[28], x[29], x[30]}});
         v += velocities[motion];
     }
-    for (std::size_t k = 0; k < twists.shape(0); ++k) {
-        tables.twists.push_back(spatial(twists.data() + 6 * k));
-    }
+    tables.twists = each(twists, spatial);
     require(v == tables.nv && twists.shape(0) == nv, "links with other velocities than the robot has");
     for (int link : tables.carried) number(link, -1, tables.links.size());
-    for (std::size_t k = 0; k < loops.shape(0); ++k) {
-        const double *a = loops.data() + 26 * k, *b = a + 13;
-        const std::size_t end = tables.links.size();
-        tables.loops.push_back({number(*a, -1, end), number(*b, -1, end), placement(a + 1), placement(b + 1)});
-    }
-    for (std::size_t k = 0; k < rows.shape(0); ++k) {
-        const double *x = rows.data() + 8 * k;
+    tables.loops = each(loops, [end = tables.links.size()](const double *a) {
+        const double *b = a + 13, *free = b + 13;
+        return Loop{number(*a, -1, end), number(*b, -1, end), placement(a + 1), placement(b + 1),
+                    {number(*free, 0, 4), vec(free + 1), free[4]}};
+    });
+    tables.rows = each(rows, [end = tables.loops.size()](const double *x) {
         const auto tie = static_cast<Tie>(number(x[1], 0, static_cast<int>(Tie::angle) + 1));
-        tables.rows.push_back({number(x[0], -1, tables.loops.size()), tie, spatial(x + 2), {}});
-    }
+        return Row{number(x[0], -1, end), tie, spatial(x + 2), {}};
+    });
     for (const auto &[row, in_q, in_v, polynomial] : terms) {
         tables.rows.at(row).terms.push_back({number(in_q, 0, nq), number(in_v, 0, nv), polynomial});
     }
@@ -69,10 +56,9 @@ void create_tables(Tables *place, const std::tuple<int, int> &sizes, const Numbe
 void hold(Dynamics &dynamics, const std::vector<int> &rows, const std::vector<double> &stale,
           const std::vector<double> &bad, const Numbers &armature) {
     const std::size_t most = dynamics.tables().rows.size(), nv = dynamics.tables().nv;
-    bool fits = stale.size() == rows.size() && bad.size() == rows.size() && armature.size() == nv;
-    for (int row : rows) fits = fits && row >= 0 && row < static_cast<int>(most);
-    require(fits, "rows, pivots or rotors that the tables do not have");
-    dynamics.hold(rows, stale, bad, {armature.data(), armature.data() + armature.size()});
+    require(stale.size() == rows.size() && bad.size() == rows.size() && armature.size() == nv &&
+                are_below(rows, most), "rows, pivots or rotors that the tables do not have");
+    dynamics.hold(rows, stale, bad, copied(armature));
 }
 
 int acceleration(Dynamics &dynamics, const Numbers &q, const Numbers &v, const Numbers &tau,
@@ -88,17 +74,13 @@ void enter(StopDynamics &stop, const std::vector<int> &rows, double part,
            const std::vector<int> &pinned, const Numbers &armature, const Matrix &torques,
            double start, const Matrix &bounds) {
     const std::size_t nv = stop.tables().nv;
-    bool fits = armature.size() == nv && torques.size() == torque_arrays * nv && bounds.shape(1) == 4;
-    std::vector<Bound> copies;
-    for (std::size_t k = 0; fits && k < bounds.shape(0); ++k) {
-        const double *x = bounds.data() + 4 * k;
-        copies.push_back({number(x[0], 0, 4 * nv), x[1], x[2], x[3], 0.0, 0.0});
-    }
-    for (int row : rows) fits = fits && row >= 0 && row < static_cast<int>(stop.tables().rows.size());
-    for (int k : pinned) fits = fits && k >= 0 && k < stop.tables().nv;
-    require(fits, "rows, velocities, rotors or torques that the tables do not have");
-    stop.enter(rows, part, pinned, {armature.data(), armature.data() + nv},
-               {torques.data(), torques.data() + torques.size()}, start, std::move(copies));
+    require(armature.size() == nv && torques.size() == torque_arrays * nv && bounds.shape(1) == 4 &&
+                are_below(rows, stop.tables().rows.size()) && are_below(pinned, nv),
+            "rows, velocities, rotors or torques that the tables do not have");
+    stop.enter(rows, part, pinned, copied(armature), copied(torques), start,
+               each(bounds, [nv](const double *x) {
+                   return Bound{number(x[0], 0, 4 * nv), x[1], x[2], x[3], 0.0, 0.0};
+               }));
 }
 
 std::size_t solve_all(StopDynamics &stop, const Numbers &t, const Matrix &q, const Matrix &v,

@@ -12,12 +12,6 @@ namespace {
 
 constexpr int iterations = 25;
 
-std::vector<int> counted(std::size_t count) {
-    std::vector<int> numbers(count);
-    std::iota(numbers.begin(), numbers.end(), 0);
-    return numbers;
-}
-
 double norm(const std::vector<double> &x) {
     return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
 }
@@ -44,25 +38,30 @@ void pivot(std::size_t rows, std::size_t n, std::vector<double> &x, std::vector<
 
 }  // namespace
 
-Projector::Projector(std::shared_ptr<const Tables> tables, const std::vector<ClosedPair> &pairs,
-                     const Settings &settings, std::vector<double> unit,
-                     const std::vector<char> &locked)
-    : owned_(std::move(tables)), tables_(*owned_), tree_(tables_), rows_(tables_, counted(tables_.rows.size())),
-      pairs_(pairs), unit_(std::move(unit)), rank_(static_cast<int>(settings.at("rank"))),
+Projector::Projector(std::shared_ptr<const Tables> tables, const Settings &settings,
+                     std::vector<double> unit, std::vector<double> rotors)
+    : dynamics_(std::move(tables)), tables_(dynamics_.tables()), tree_(dynamics_.tree_),
+      unit_(std::move(unit)), rotors_(std::move(rotors)), rank_(static_cast<int>(settings.at("rank"))),
       tol_(settings.at("tol")), near_(settings.at("NEAR")), worse_(settings.at("WORSE")),
       worst_(settings.at("WORST")), curved_(settings.at("CURVED")),
       contradiction_(settings.at("CONTRADICTION")), noise_(settings.at("GRAM_NOISE")) {
-    lock(locked);
+    lock({});
     const std::size_t m = size(), n = tables_.nv;
-    J_.resize(m * n), residual_.resize(m), lines_.resize(m * n), pivots_.resize(m), lu_.resize(2 * m * m);
-    right_.resize(m), shift_.resize(n), trial_.resize(tables_.nq), work_.resize(std::max(m, n));
-    still_.resize(n), way_.resize(n), order_.resize(m);
+    J_.resize(m * n), residual_.resize(m), lines_.resize(m * n), lu_.resize(2 * m * m);
+    right_.resize(m), shift_.resize(n), trial_.resize(tables_.nq), still_.resize(n), way_.resize(n);
+    for (auto *part : {&pivots_, &work_}) part->resize(std::max(m, n));
+    order_.resize(pivots_.size());
 }
 
-void Projector::lock(const std::vector<char> &locked) {
+void Projector::lock(const std::vector<int> &columns) {
+    std::vector<int> rows(size());
+    std::iota(rows.begin(), rows.end(), 0);
+    std::vector<double> rotors = rotors_;
+    for (int column : columns) rotors.at(column) = immovable;
+    dynamics_.hold(rows, {}, {}, rotors);
     free_.clear();
     for (int k = 0; k < tables_.nv; ++k) {
-        if (!locked[k]) free_.push_back(k);
+        if (rotors[k] < immovable) free_.push_back(k);
     }
 }
 
@@ -70,27 +69,25 @@ void Projector::begin(Block block, int independent, double regular, double known
     block_ = std::move(block), independent_ = independent, regularity = regular, best = known;
 }
 
+void Projector::prepare(const double *q) {
+    if (!block_.columns.empty() || size() == 0) return;
+    place(q);
+    choose();
+}
+
 // All rows, per unit of each velocity, and how far they are from zero.
 void Projector::place(const double *q) {
+    HeldRows &rows = *dynamics_.rows_;
     tree_.place(q);
-    rows_.update(tree_, q, still_.data());
-    for (std::size_t i = 0; i < J_.size(); ++i) J_[i] = rows_.J[i] * unit_[i % unit_.size()];
-    int loop = -1;
-    Opening opening;
-    for (std::size_t i = 0; i < residual_.size(); ++i) {
-        const Row &row = tables_.rows[i];
-        if (row.loop >= 0 && row.loop != loop) {
-            loop = row.loop;
-            opening = opening_of(pairs_[loop], tables_.loops[loop], tree_);
-        }
-        residual_[i] = row.loop >= 0 ? open_by(row, opening) : rows_.value[i];
-    }
+    rows.update(tree_, q, still_.data(), true);
+    for (std::size_t i = 0; i < J_.size(); ++i) J_[i] = rows.J[i] * unit_[i % unit_.size()];
+    std::copy(rows.residual.begin(), rows.residual.end(), residual_.begin());
 }
 
 bool Projector::apply(const Charts &charts, double *q, double *v) {
     moved = false;
     std::fill(way_.begin(), way_.end(), 0.0);
-    if (rows_.size() == 0) return true;
+    if (size() == 0) return true;
     place(q);
     look();
     if (!(regularity >= near_)) return false;
@@ -100,7 +97,7 @@ bool Projector::apply(const Charts &charts, double *q, double *v) {
 // How independent the rows are, by the pivots of J J', the largest first (LAPACK's dpstrf).
 void Projector::look() {
     if (rank_ < 0) return;
-    const std::size_t m = rows_.size(), n = tables_.nv;
+    const std::size_t m = size(), n = tables_.nv;
     for (std::size_t i = 0, at = 0; i < m; ++i) {
         for (int k : free_) lines_[at++] = J_[i * n + k];
     }
@@ -132,7 +129,7 @@ bool Projector::close(const Charts &charts, double *q) {
     if (open <= tol_) return true;
     moved = true;
     for (int turn = 0; turn < iterations; ++turn) {
-        for (int i = 0; i < rows_.size(); ++i) right_[i] = -residual_[i];
+        for (int i = 0; i < size(); ++i) right_[i] = -residual_[i];
         if (!correct(right_, open)) return false;
         charts.integrate(q, shift_.data(), trial_.data());
         place(trial_.data());
@@ -144,14 +141,14 @@ bool Projector::close(const Charts &charts, double *q) {
         std::copy(trial_.begin(), trial_.end(), q);
         for (std::size_t k = 0; k < way_.size(); ++k) way_[k] += shift_[k];
         open = now;
-        if (open < left || (open < 0.3 * tol_ && block_.holds_all)) break;
+        if (open < left || (open < 0.3 * tol_ && holds_all())) break;
     }
     return open <= 10.0 * std::max(tol_, contradiction_);
 }
 
 // A velocity that the rows allow, at the configuration that has been placed last.
 bool Projector::allow(double *v) {
-    const std::size_t m = rows_.size(), n = tables_.nv;
+    const std::size_t m = size(), n = tables_.nv;
     const double *J = J_.data();
     double largest = 1.0;
     for (std::size_t i = 0; i < m; ++i) {
@@ -169,39 +166,92 @@ bool Projector::allow(double *v) {
     return norm(right_) <= contradiction_ * largest;
 }
 
-// Shifts of the block's coordinates that meet the rows; false if others may be better now.
+// Shifts of coordinates that meet the rows, or if these contradict each other, do so best; false if
+// there are none.
 bool Projector::correct(const std::vector<double> &right, double error) {
-    if (block_.columns.empty() || !(factor() >= std::max(worse_ * block_.share, worst_))) return false;
-    const std::size_t size = block_.columns.size(), m = rows_.size(), n = tables_.nv;
-    std::fill(shift_.begin(), shift_.end(), 0.0);
-    double missed = 0.0;
-    for (std::size_t i = 0; i < size; ++i) {
-        double x = 0.0;
-        for (std::size_t j = 0; j < size; ++j) x += lu_[(2 * i + 1) * size + j] * right[block_.rows[j]];
-        shift_[block_.columns[i]] = x;
-    }
-    if (!block_.holds_all) {
-        for (std::size_t i = 0; i < m; ++i) {
-            double rest = -right[i];
-            for (int k : block_.columns) rest += J_[i * n + k] * shift_[k];
-            missed += rest * rest;
+    const double slack = tol_ + curved_ * error;
+    const bool is_kept = !block_.columns.empty() && factor() >= std::max(worse_ * block_.share, worst_);
+    if (!is_kept || !meet(right, slack)) {
+        if (!choose()) return false;
+        if (!meet(right, slack)) {
+            factor(true);
+            meet(right, slack, true);
         }
-        if (!(std::sqrt(missed) <= tol_ + curved_ * error)) return false;
     }
     for (int k : block_.columns) shift_[k] *= unit_[k];
     return true;
 }
 
+// Shifts by the block that has been factored; whether the rows that are not in it come out, too.
+bool Projector::meet(const std::vector<double> &right, double slack, bool by_squares) {
+    const std::size_t size = block_.columns.size(), m = right.size(), n = tables_.nv;
+    std::fill(shift_.begin(), shift_.end(), 0.0);
+    for (std::size_t j = 0; j < size; ++j) {
+        const double *column = &J_[block_.columns[j]];
+        double side = by_squares ? 0.0 : right[block_.rows[j]];
+        for (std::size_t i = 0; by_squares && i < m; ++i) side += column[i * n] * right[i];
+        for (std::size_t i = 0; i < size; ++i) {
+            shift_[block_.columns[i]] += lu_[(2 * i + 1) * size + j] * side;
+        }
+    }
+    double missed = 0.0;
+    for (std::size_t i = 0; i < m && !holds_all(); ++i) {
+        double rest = -right[i];
+        for (int k : block_.columns) rest += J_[i * n + k] * shift_[k];
+        missed += rest * rest;
+    }
+    return std::sqrt(missed) <= slack;
+}
+
+// Dependent coordinates, as many rows that contain the others, and the inverse of their block:
+// those with the largest relative projections one by one, see `dependent_coordinates` in Python.
+// With M = L' L these are rows of L' Q over the roots of the inertias, where the columns of Q are
+// orthonormal and span L'^-1 J'.
+bool Projector::choose() {
+    const std::size_t m = size(), nv = tables_.nv, n = free_.size(), rank = independent_;
+    if (rank == 0) return false;
+    tree_.move(still_.data());
+    tree_.weigh();
+    if (!dynamics_.factor_mass()) return false;
+    dynamics_.factor_rows();
+    std::vector<double> Y = dynamics_.Y_, R(n * rank), C(m * rank);
+    pivot(m, nv, Y, order_, pivots_);
+    if (!(pivots_[rank - 1] > 0.0)) return false;
+    for (std::size_t i = 0; i < n * rank; ++i) {
+        const std::size_t k = free_[i / rank];
+        const double *L = &dynamics_.L_[k], *y = &Y[order_[i % rank] * nv];
+        const double inertia = tree_.mass[k * (nv + 1)] + rotors_[k];
+        for (std::size_t j = k; j < nv; ++j) R[i] += L[j * nv] * y[j];
+        R[i] /= std::sqrt(pivots_[i % rank] * inertia);
+    }
+    pivot(n, rank, R, order_, pivots_);
+    block_ = {};
+    for (std::size_t i = 0; i < rank; ++i) block_.columns.push_back(free_[order_[i]]);
+    for (std::size_t i = 0; i < m * rank; ++i) C[i] = J_[i / rank * nv + block_.columns[i % rank]];
+    std::iota(order_.begin(), order_.end(), 0);
+    if (rank < m) pivot(m, rank, C, order_, pivots_);
+    block_.rows.assign(order_.begin(), order_.begin() + rank);
+    block_.share = factor();
+    if (block_.share >= worst_) return true;
+    block_ = {};
+    return false;
+}
+
 // Inverse of the block by Gauss and Jordan with pivots by rows, beside the unit matrix that they
 // begin with; one over the norms of its rows and of its inverse, which tells how good a choice it is.
-double Projector::factor() {
+// Or of the products of its columns, of all rows.
+double Projector::factor(bool by_squares) {
     const std::size_t size = block_.columns.size(), n = tables_.nv, width = 2 * size;
     std::fill(work_.begin(), work_.end(), 0.0);
     std::fill_n(lu_.begin(), size * width, 0.0);
     for (std::size_t i = 0; i < size; ++i) {
         const double *line = &J_[block_.rows[i] * n];
         for (std::size_t k = 0; k < n; ++k) work_[k] += std::abs(line[k]);
-        for (std::size_t j = 0; j < size; ++j) lu_[i * width + j] = line[block_.columns[j]];
+        for (std::size_t j = 0; j < size; ++j) {
+            const double *x = &J_[block_.columns[i]], *y = &J_[block_.columns[j]];
+            double &entry = lu_[i * width + j] = by_squares ? 0.0 : line[block_.columns[j]];
+            for (std::size_t k = 0; by_squares && k < J_.size(); k += n) entry += x[k] * y[k];
+        }
         lu_[i * width + size + i] = 1.0;
     }
     const double rows = *std::max_element(work_.begin(), work_.begin() + n);

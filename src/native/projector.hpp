@@ -1,37 +1,34 @@
-// Back to the constraint manifold after a step, as `stabilization` does it in Python. What that
-// would decide anew (other dependent coordinates, what to do near a bifurcation) is refused here.
+// Back to the constraint manifold after a step, as `stabilization` does it in Python. What to do
+// near a bifurcation is decided there.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "charts.hpp"
-#include "closure.hpp"
-#include "held_rows.hpp"
+#include "dynamics.hpp"
 
 namespace pinloop {
-
-using Settings = std::map<std::string, double>;
 
 // Rows and as many coordinates that meet them. All rows if there are none.
 struct Block {
     std::vector<int> rows, columns;
     double share = 0.0;
-    bool holds_all = true;  // whether the rows are all that there are
 };
 
 class Projector {
   public:
-    Projector(std::shared_ptr<const Tables> tables, const std::vector<ClosedPair> &pairs,
-              const Settings &settings, std::vector<double> unit, const std::vector<char> &locked);
+    Projector(std::shared_ptr<const Tables> tables, const Settings &settings,
+              std::vector<double> unit, std::vector<double> rotors);
 
     // The coordinates that move, and what is known of regular poses.
     void begin(Block block, int independent, double regularity, double best);
-    // Leave velocities alone from now on.
-    void lock(const std::vector<char> &locked);
-    int size() const { return rows_.size(); }
+    // Choose the coordinates at a configuration if there is no choice yet.
+    void prepare(const double *q);
+    // Leave velocities alone from now on, beside those with infinite rotors.
+    void lock(const std::vector<int> &columns);
+    const Block &block() const { return block_; }
+    int size() const { return static_cast<int>(tables_.rows.size()); }
 
     // Project a state; false if it cannot be done here. Afterwards `moved`, `regularity`, `best`.
     bool apply(const Charts &charts, double *q, double *v);
@@ -41,19 +38,20 @@ class Projector {
     double regularity = 1.0, best = 0.0;
 
   private:
+    bool holds_all() const { return block_.rows.size() == tables_.rows.size(); }
     void look();
     bool close(const Charts &charts, double *q);
     bool allow(double *v);
     void place(const double *q);
     bool correct(const std::vector<double> &right, double error);
-    double factor();
+    bool meet(const std::vector<double> &right, double slack, bool by_squares = false);
+    bool choose();
+    double factor(bool by_squares = false);
 
-    std::shared_ptr<const Tables> owned_;
+    Dynamics dynamics_;  // at rest, held by all rows
     const Tables &tables_;
-    Tree tree_;
-    HeldRows rows_;
-    std::vector<ClosedPair> pairs_;
-    std::vector<double> unit_;
+    Tree &tree_;
+    std::vector<double> unit_, rotors_;
     std::vector<int> free_;
     Block block_;
     int independent_ = 0, rank_;

@@ -14,17 +14,15 @@ static double size_of(const double *x, std::size_t n) {
 
 Steps::Steps(std::shared_ptr<const Tables> tables, Tableau tableau, const Settings &settings,
              std::vector<double> unit, const std::vector<char> &locked)
-    : tables_(tables), dynamics_(tables), charts_(*tables, locked),
-      control_(settings, std::move(unit)), attempt_(std::move(tableau), tables->nq, tables->nv),
-      infinite_(settings.at("INFINITE")), rate_(tables->nv) {}
+    : dynamics_(tables), charts_(*tables, locked), control_(settings, std::move(unit)),
+      attempt_(std::move(tableau), tables->nq, tables->nv), infinite_(settings.at("INFINITE")), rate_(tables->nv) {}
 
-int Steps::take(Course course, const double *q, const double *v, const double *a,
-                const Taken &taken) {
-    const std::size_t nq = tables_->nq, nv = tables_->nv;
+int Steps::take(Course course, State state, const Taken &taken) {
+    const std::size_t nq = tables().nq, nv = tables().nv;
     bool is_stale = false;
+    if (projector_) projector_->prepare(state.q);
     int k = 0;
     while (k < taken.most && !is_stale && course.t < course.end) {
-        const State state{q, v, a};
         const double t0 = course.t;
         const bool done = course.times.empty() ? controlled(course, state, taken, k)
                                                : fixed(course, state, taken, k);
@@ -32,7 +30,7 @@ int Steps::take(Course course, const double *q, const double *v, const double *a
         if (next == Next::back) break;
         is_stale = last_ == Verdict::stale;
         taken.counts[3 * k + 2] = is_stale;
-        q = taken.q + k * nq, v = taken.v + k * nv, a = taken.a + k * nv;
+        state = {taken.q + k * nq, taken.v + k * nv, taken.a + k * nv};
         ++k;
         if (next == Next::halt) break;
     }
@@ -83,7 +81,7 @@ bool Steps::fixed(Course &course, const State &state, const Taken &taken, int k)
 
 // Put the end of a step back on the manifold; false if it is for Python.
 bool Steps::finish(double t, const Taken &taken, int k) {
-    const std::size_t nq = tables_->nq, nv = tables_->nv;
+    const std::size_t nq = tables().nq, nv = tables().nv;
     double *q = taken.q + k * nq, *v = taken.v + k * nv, *a = taken.a + k * nv;
     double *psi = taken.psi + k * nv;
     std::vector<double> &before = attempt_.v1;

@@ -50,13 +50,13 @@ class Steps {
     void project(std::unique_ptr<Projector> projector) { projector_ = std::move(projector); }
     Projector *projector() { return projector_.get(); }
     Dynamics &dynamics() { return dynamics_; }
-    const Tables &tables() const { return *tables_; }
+    const Tables &tables() const { return dynamics_.tables(); }
     // Number of second derivatives inside a step that it writes.
     virtual std::size_t inside() const { return 0; }
 
     // Take steps from a state until the end, until the rows are stale, or until one is for Python;
     // how many.
-    int take(Course course, const double *q, const double *v, const double *a, const Taken &taken);
+    int take(Course course, State state, const Taken &taken);
     // One accepted step, of whatever size its error allows; false if it is for Python.
     bool controlled(Course &course, const State &state, const Taken &taken, int k);
 
@@ -67,7 +67,6 @@ class Steps {
     bool finish(double t, const Taken &taken, int k);
     void write(const Course &course, const Taken &taken, int k) const;
 
-    std::shared_ptr<const Tables> tables_;
     Dynamics dynamics_;
     System *system_ = &dynamics_;
     Charts charts_;

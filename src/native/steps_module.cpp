@@ -1,30 +1,16 @@
 #include "steps_module.hpp"
 
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
-
-#include <string>
-#include <tuple>
 
 #include "stop_steps.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
 
 namespace pinloop {
 
 namespace {
 
-using Pair = std::tuple<int, std::string, double>;
 // Rows and columns of the block that is kept, its share, and what is known of regular poses.
 using Known = std::tuple<std::vector<int>, std::vector<int>, double, int, double, double>;
-
-template <class Array> std::vector<double> copied(const Array &array) {
-    return {array.data(), array.data() + array.size()};
-}
 
 std::vector<char> marked(const Tables &tables, const std::vector<int> &columns) {
     std::vector<char> marks(tables.nv);
@@ -68,12 +54,10 @@ void create_for_stops(StopSteps *steps, std::shared_ptr<StopDynamics> dynamics,
 void watch(StopSteps &steps, const Matrix &table, const std::vector<int> &pinned, double tiny,
            double slow) {
     require(table.shape(1) == 5, "five numbers of each that is watched");
-    std::vector<Watched> watched;
-    for (std::size_t k = 0; k < table.shape(0); ++k) {
-        const double *x = table.data() + 5 * k;
-        watched.push_back({number(x[0], 0, steps.tables().nv), x[1] != 0.0, x[2], x[3], x[4]});
-    }
-    if (steps.projector()) steps.projector()->lock(marked(steps.tables(), pinned));
+    auto watched = each(table, [&steps](const double *x) {
+        return Watched{number(x[0], 0, steps.tables().nv), x[1] != 0.0, x[2], x[3], x[4]};
+    });
+    if (steps.projector()) steps.projector()->lock(pinned);
     steps.watch(std::move(watched), tiny, slow);
 }
 
@@ -88,47 +72,43 @@ void load(Steps &steps, const Matrix &terms, const Matrix &lines, const Matrix &
     const double *x = terms.data();
     Loads loads{{x, x + nv}, {x + nv, x + 2 * nv}, {x + 2 * nv, x + 3 * nv}, {}, {}, {}};
     const auto link = [&](double joint) { return tables.carried.at(static_cast<int>(joint)); };
-    for (std::size_t k = 0; k < lines.shape(0); ++k) {
-        const double *line = lines.data() + 11 * k;
-        loads.lines.push_back({link(line[0]), link(line[4]), {line[1], line[2], line[3]},
-                               {line[5], line[6], line[7]}, line[8], line[9], line[10]});
-    }
-    for (std::size_t k = 0; k < pushes.shape(0); ++k) {
-        const double *p = pushes.data() + 8 * k;
-        loads.pushes.push_back({link(p[0]), vec(p + 1), vec(p + 4), p[7] != 0.0});
-    }
-    for (std::size_t k = 0; k < axes.shape(0); ++k) {
-        const double *a = axes.data() + 37 * k, *b = a + 13, *rest = b + 19;
-        loads.axes.push_back({{link(a[0]), link(b[0]), placement(a + 1), placement(b + 1)},
-                              spatial(b + 13), rest[0] != 0.0, rest[1], rest[2], rest[3], rest[4]});
-    }
+    loads.lines = each(lines, [&link](const double *x) {
+        return Line{link(x[0]), link(x[4]), vec(x + 1), vec(x + 5), x[8], x[9], x[10]};
+    });
+    loads.pushes = each(pushes, [&link](const double *x) {
+        return Push{link(x[0]), vec(x + 1), vec(x + 4), x[7] != 0.0};
+    });
+    loads.axes = each(axes, [&link](const double *a) {
+        const double *b = a + 13, *rest = b + 19;
+        return Axis{{link(a[0]), link(b[0]), placement(a + 1), placement(b + 1), {}},
+                    spatial(b + 13), rest[0] != 0.0, rest[1], rest[2], rest[3], rest[4]};
+    });
     steps.dynamics().load(std::move(loads));
 }
 
-// Free rotations and slides and pitch of the pair of each loop of tables with the rows.
-void project(Steps &steps, std::shared_ptr<const Tables> tables, const std::vector<Pair> &pairs,
-             const Settings &settings, const Numbers &unit, const std::vector<int> &locked) {
+void project(Steps &steps, std::shared_ptr<const Tables> tables, const Settings &settings,
+             const Numbers &unit, const Numbers &rotors) {
     const std::size_t nv = steps.tables().nv;
-    std::vector<ClosedPair> closed;
-    for (const auto &[turns, slides, pitch] : pairs) {
-        const auto has = [&slides = slides](char axis) { return slides.find(axis) != std::string::npos; };
-        closed.push_back({turns, has('x'), has('y'), has('z'), pitch});
-    }
-    require(closed.size() == tables->loops.size() && tables->nv == steps.tables().nv &&
-                unit.size() == nv, "loops or units of another robot");
-    steps.project(std::make_unique<Projector>(tables, closed, settings, copied(unit),
-                                              marked(*tables, locked)));
+    require(tables->nv == steps.tables().nv && unit.size() == nv && rotors.size() == nv,
+            "rows, units or rotors of another robot");
+    steps.project(std::make_unique<Projector>(tables, settings, copied(unit), copied(rotors)));
 }
 
 // What Python knows of the projections so far.
 void recall(Steps &steps, const Known &known) {
     const auto &[rows, columns, share, independent, regularity, best] = known;
     Projector *projector = steps.projector();
-    require(projector != nullptr && rows.size() == columns.size(), "there is no such block");
-    for (int row : rows) number(row, 0, projector->size());
-    for (int column : columns) number(column, 0, steps.tables().nv);
-    const bool holds_all = static_cast<int>(rows.size()) == projector->size();
-    projector->begin({rows, columns, share, holds_all}, independent, regularity, best);
+    require(projector != nullptr && rows.size() == columns.size() &&
+                are_below(rows, projector->size()) && are_below(columns, steps.tables().nv),
+            "there is no such block");
+    projector->begin({rows, columns, share}, independent, regularity, best);
+}
+
+// The block that is kept by now.
+std::tuple<std::vector<int>, std::vector<int>, double> block(Steps &steps) {
+    require(steps.projector() != nullptr, "nothing is projected");
+    const Block &block = steps.projector()->block();
+    return {block.rows, block.columns, block.share};
 }
 
 // Steps from a state, into arrays with room for some of them.
@@ -155,7 +135,7 @@ int take(Steps &steps, const std::tuple<double, double, double, double, double> 
     const Taken taken{static_cast<int>(most), numbers.data(), counts.data(), q1.data(), v1.data(),
                       a1.data(), psi.data(), before.data(), bends.data()};
     const nb::gil_scoped_release unlocked;
-    return steps.take(std::move(course), q.data(), v.data(), a.data(), taken);
+    return steps.take(std::move(course), {q.data(), v.data(), a.data()}, taken);
 }
 
 // q (+) psi, and the rate of psi with which it moves with velocity v.
@@ -179,8 +159,8 @@ void bind_steps(nb::module_ &module) {
         .def("__init__", &create, "tables"_a, "tableau"_a, "settings"_a, "unit"_a, "locked"_a)
         .def_prop_ro("dynamics", &Steps::dynamics, nb::rv_policy::reference_internal)
         .def("load", &load, "terms"_a, "lines"_a, "pushes"_a, "axes"_a)
-        .def("project", &project, "tables"_a, "pairs"_a, "settings"_a, "unit"_a,
-             "locked"_a)
+        .def("project", &project, "tables"_a, "settings"_a, "unit"_a, "rotors"_a)
+        .def("block", &block)
         .def("recall", &recall, "known"_a)
         .def("take", &take, "start"_a, "state"_a, "times"_a, "asked"_a, "notes"_a, "states"_a,
              "bends"_a);

@@ -3,10 +3,18 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <stdexcept>
+#include <tuple>
+#include <vector>
 
 #include "spatial.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace pinloop {
 
@@ -27,6 +35,24 @@ inline Placement placement(const double *x) { return {{vec(x), vec(x + 3), vec(x
 inline int number(double x, int least, std::size_t end) {
     require(x >= least && x < static_cast<double>(end), "a link, loop or coordinate that is none");
     return static_cast<int>(x);
+}
+
+inline bool are_below(const std::vector<int> &numbers, std::size_t end) {
+    for (int number : numbers) {
+        if (number < 0 || number >= static_cast<int>(end)) return false;
+    }
+    return true;
+}
+
+template <class Array> std::vector<double> copied(const Array &array) {
+    return {array.data(), array.data() + array.size()};
+}
+
+// What is made of each line of a table.
+template <class Make> auto each(const Matrix &table, const Make &make) {
+    std::vector<decltype(make(table.data()))> all;
+    for (std::size_t k = 0; k < table.shape(0); ++k) all.push_back(make(&table(k, 0)));
+    return all;
 }
 
 void bind_steps(nanobind::module_ &module);

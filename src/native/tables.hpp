@@ -3,11 +3,15 @@
 #pragma once
 
 #include <array>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "spatial.hpp"
 
 namespace pinloop {
+
+using Settings = std::map<std::string, double>;
 
 // How a joint moves. Its velocities are coefficients of twists that are constant in the frame of
 // the link that it carries; a joint for which they are not is a chain of joints and massless links.
@@ -34,10 +38,18 @@ struct Link {
     std::array<double, 6> inertia;  // xx, xy, yy, xz, yz, zz about the centre of mass
 };
 
-// Frames A and B, in their links, of a joint that closes a loop.
+// What a pair whose motions form a group leaves free.
+struct FreeMotion {
+    int turns = 0;       // free rotations: 0, 1 about z, 3
+    Vec slides;          // 1 along axes of A along which B may slide, else 0
+    double pitch = 0.0;  // advance along z per radian
+};
+
+// Frames A and B, in their links, of a joint that closes a loop, and what it leaves free.
 struct Loop {
     int link_a, link_b;
     Placement a, b;
+    FreeMotion free;
 };
 
 // A polynomial of one coordinate, the constant first.

@@ -25,10 +25,11 @@ class Tables:
 
         Of a link: the link that carries it, motion, first coordinate in q, place of the joint (axes
         of the frame, origin), twist of the joint, mass, centre of mass and moments of inertia; of a
-        velocity: its twist in its link; of a
-        loop: link and place of frame A, the same of B; of a row: its loop (-1 for a coupling),
-        what it takes of the motion of B relative to A, as a kind and a component. Per term of a
-        coupling its row, its coordinate in q and in v, and its polynomial, the constant first.
+        velocity: its twist in its link; of a loop: link and place of frame A, the same of B, what
+        its pair leaves free (number of rotations, slides along x, y and z, pitch); of a row: its
+        loop (-1 for a coupling), what it takes of the motion of B relative to A, as a kind and a
+        component. Per term of a coupling its row, its coordinate in q and in v, and its polynomial,
+        the constant first.
         """
 
 class Dynamics:
@@ -121,15 +122,17 @@ class Steps:
     def project(
         self,
         tables: Tables,
-        pairs: Sequence[tuple[int, str, float]],
         settings: Mapping[str, float],
         unit: Array,
-        locked: Sequence[int],
+        rotors: Array,
     ) -> None:
         """Project states on the rows of other tables of the robot, in units that compare.
 
-        Of the pair of each loop the number of free rotations, the free slides, and the pitch.
+        Per velocity its unit and the inertia of its rotor, infinite where it is locked.
         """
+
+    def block(self) -> tuple[list[int], list[int], float]:
+        """Rows, columns and share of the block that projects now; the former empty if none does."""
 
     def recall(self, known: tuple[Sequence[int], Sequence[int], float, int, float, float]) -> None:
         """Rows, columns and share of a block; rank of the rows, regularity, least pivot at best."""

@@ -369,7 +369,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     """Nothing is read or written beyond their ends."""
     model = tree(["hinge", "ball"], 1)
     dynamics = kernel.Dynamics(kernel_tables.tables_of(model))
-    link, loop, row, way = (np.zeros(s) for s in ((2, 31), (1, 26), (1, 8), (2, 6)))
+    link, loop, row, way = (np.zeros(s) for s in ((2, 31), (1, 31), (1, 8), (2, 6)))
     link[1, 2], term = 1.0, (0, 1, 1, [1.0, 1.0])
     right: dict[str, Any] = {
         "sizes": (2, 2), "gravity": np.zeros(3), "carried": [-1, 0, 1],

@@ -48,12 +48,16 @@ def test_the_unit_of_length_does_not_decide_which_coordinates_are_kept(
 ) -> None:
     """A Scotch yoke has angles and lengths among its coordinates."""
     chosen: list[list[int]] = []
-    remembered = Projector._remembered
+    remembered, remember = Projector._remembered, Projector.remember
 
     def seen(self: Projector, level: str, J: Array, columns: Any) -> Any:
-        if columns.tolist() not in chosen[-1:]:
-            chosen.append(columns.tolist())
+        chosen.append(columns.tolist())
         return remembered(self, level, J, columns)
+
+    def told(self: Projector, regularity: float, best: float, block: Any) -> None:
+        if block[1] not in chosen[-1:]:
+            chosen.append(block[1])
+        remember(self, regularity, best, block)
 
     def choices(size: float) -> list[list[int]]:
         table = tables.scaled(linkages.scotch_yoke(), size)
@@ -70,6 +74,7 @@ def test_the_unit_of_length_does_not_decide_which_coordinates_are_kept(
         return list(chosen)
 
     monkeypatch.setattr(Projector, "_remembered", seen)
+    monkeypatch.setattr(Projector, "remember", told)
     monkeypatch.setattr(native_steps, "MANY", 1)
     q, v = moving(robot("scotch-yoke"), 1)
     assert choices(unit) == choices(1.0) and len(chosen) > 2

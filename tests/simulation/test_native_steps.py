@@ -153,6 +153,20 @@ def test_paradoxical_linkages(kind: Any, taken: Taken) -> None:
     assert sum(taken.counts) > 12
 
 
+def test_rows_that_contradict_each_other_are_met_best_in_the_kernel(taken: Taken) -> None:
+    """By least squares, as in Python, where what is left of the position makes them contradict."""
+    machine = robot("bricard")
+    native, python = both(machine, machine.neutral, 0 * machine.neutral, until=5.0)
+    same(native, python, 1e-7)
+    assert sum(taken.counts) > 0.98 * (len(native.t) - 1)
+    rows = pl.Constraints(machine)
+    rates = [
+        max(float(np.abs(rows.jacobian(q) @ v).max()) for q, v in zip(run.q, run.v, strict=True))
+        for run in (native, python)
+    ]
+    assert rates[0] < 2 * rates[1]
+
+
 @pytest.mark.parametrize("name", ["gear-pair", "screw-jack", "schoenflies-loop", "hoberman-4"])
 def test_couplings_and_screws(name: str, taken: Taken) -> None:
     """Sums of polynomials have a residual of their own, and screws make turns."""

@@ -18,9 +18,9 @@ HAS_KERNEL = find_spec("pinloop._kernel") is not None  # not if there was no com
 if HAS_KERNEL:
     from .._kernel import Tables
 
-Tie = tuple[int, pin.SE3, int, pin.SE3, Sequence[tuple[str, Array]]]
-"""Joint that carries frame A and the frame's place there, the same of B; and what each row takes of
-the motion of B relative to A, see `Pair.components`."""
+Tie = tuple[int, pin.SE3, int, pin.SE3, Sequence[float], Sequence[tuple[str, Array]]]
+"""Joint that carries frame A and the frame's place there, the same of B; what the pair leaves free,
+as `Tables` has it; what each row takes of the motion of B relative to A, see `Pair.components`."""
 Coupling = Sequence[tuple[int, int, Sequence[float]]]
 """Coordinate in q and in v of each joint of a coupling, and its polynomial, the constant first."""
 
@@ -70,7 +70,9 @@ def tables_of_rows(
         point = whole and np.array_equal(twists, np.eye(6)[:3])
         if point and not between_free_bodies(robot.model, a, b):
             along[:3] = [("point", x) for x in twists]
-        ties.append((a.parentJoint, a.placement, b.parentJoint, b.placement, along))
+        pair = loop.pair
+        free = [len(pair.turns), *(float(axis in pair.slides) for axis in "xyz"), pair.advance]
+        ties.append((a.parentJoint, a.placement, b.parentJoint, b.placement, free, along))
     for coupling in rows.couplings:
         at = [robot.coordinates(joint) for joint in coupling.joints]
         scale = unit[rows.rows_of[coupling.name]][0]
@@ -106,14 +108,15 @@ def tables_of(
         return None
     links, twists, carried = tree
     loops, rows = list[list[float]](), list[list[float]]()
-    for number, (a, place_a, b, place_b, along) in enumerate(ties):
-        loops.append([carried[a], *frame_numbers(place_a), carried[b], *frame_numbers(place_b)])
+    for number, (a, place_a, b, place_b, free, along) in enumerate(ties):
+        ends = (carried[a], *frame_numbers(place_a)), (carried[b], *frame_numbers(place_b))
+        loops.append([*ends[0], *ends[1], *free])
         rows += [[number, _TIES.index(kind), *row] for kind, row in along]
     terms = list[tuple[int, int, int, Sequence[float]]]()
     for coupling in couplings:
         terms += [(len(rows), *term) for term in coupling]
         rows.append([-1, 0, *[0.0] * 6])
-    arrays = links, twists, _lines(loops, 26), _lines(rows, 8)
+    arrays = links, twists, _lines(loops, 31), _lines(rows, 8)
     return Tables((model.nq, model.nv), np.array(model.gravity.linear), carried, arrays, terms)
 
 

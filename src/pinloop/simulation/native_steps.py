@@ -7,7 +7,8 @@ coordinates or rows, a step near a bifurcation, one that shrinks to nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from ..dynamics.independence import INFINITE
 from ..dynamics.kernel_tables import HAS_KERNEL, frame_numbers, tables_of_rows
 from ..dynamics.losses import AxisTorques, JointDamping, file_losses
 from ..dynamics.pinocchio_solver import HeldRows, RightHandSide, standing
-from ..integrate import MANY, MuntheKaas, Segment, State, StepControl
+from ..integrate import MANY, TURN, MuntheKaas, Segment, State, StepControl
 from ..model.mechanism import Mechanism
 from ..model.workspace import remembered
 from ..tolerances import Regularity
@@ -28,16 +29,16 @@ from .modes import RobotManifold
 from .stabilization import CURVED, Projector
 
 if HAS_KERNEL:
-    from .._kernel import Steps, Tables
+    from .._kernel import Steps
 
-_TOLERANCES = (
-    "CONTRADICTION", "GRAM_NOISE", "LEAST_ERROR", "TIME_SUM"
-)  # fmt: skip
+S = TypeVar("S", bound="Steps")
+_TOLERANCES = "CONTRADICTION", "GRAM_NOISE", "GUARD_BAND", "LEAST_ERROR", "TIME_SUM"
 _NUMBERS = {
     **{name: getattr(tolerances, name) for name in _TOLERANCES},
     **{name: getattr(Regularity, name) for name in ("NEAR", "WORSE", "WORST")},
     "CURVED": CURVED,
     "INFINITE": INFINITE,
+    "TURN": TURN,
     "FIRST_ERROR": StepControl.FIRST_ERROR,
 }
 
@@ -61,19 +62,19 @@ class NativeSteps:
         manifold: RobotManifold,
         projector: Projector | None,
     ) -> None:
-        robot, locked = equations.robot, tuple(equations.rows.locked.tolist())
+        robot, locked = equations.robot, equations.rows.locked.tolist()
         self._along, self._manifold, self._projector = along, manifold, projector
         self._held: HeldRows | None = None
         self._armature = standing(robot.model, equations.rows.locked).armature
-        rank = -1 if equations.rank is None else equations.rank - len(locked)
-        projection = None if projector is None else (projector.tol, rank)
         # With forces the kernel is not given to anybody else.
-        self._idle = _idle_steps(robot, method, locked, projection)
+        projection = _projection(equations, projector)
+        self._idle = _idle_steps(robot, method, tuple(locked), projection)
         if self._idle and not equations.given_forces:
             self._steps = self._idle.pop()
         else:
             assert equations.tables is not None
-            self._steps = _create_steps(robot, equations.tables, method, locked, projection)
+            make = partial(Steps, equations.tables, locked=locked)
+            self._steps = create_kernel(make, equations, method, projector)
             if equations.given_forces:
                 self._idle = []
         self._steps.dynamics.hold([], [], [], self._armature)
@@ -122,7 +123,7 @@ class NativeSteps:
             steps.dynamics.hold(held.chosen.tolist(), *limits, self._armature)
             self._held = held
         kernel = Kernel(steps, self._projector, self._manifold)
-        return take_steps(kernel, start, state, times, asked)
+        return take_steps(kernel, start, state, times, asked, MANY)
 
 
 class Kernel(NamedTuple):
@@ -150,12 +151,9 @@ def take_steps(
     state: State,
     times: list[float],
     asked: list[int],
-    most: int = MANY,
+    most: int,
 ) -> Segment | None:
-    """Let a kernel take so many steps at most; see `ManySteps`.
-
-    Where it cannot, what it moves to project a state is chosen anew, and it tries again.
-    """
+    """Let a kernel take so many steps at most; see `ManySteps`."""
     steps, projector, manifold, inside, events = kernel
     # The state that is given is the first one.
     t, notes, counts = np.empty(most + 1), np.empty((most, 5)), np.empty((most, 3), np.int64)
@@ -165,19 +163,14 @@ def take_steps(
     t[0], q[0], v[0], a[0] = start[0], *state
     rooms = q[1:], v[1:], a[1:], psi, before
     asked = [k for k in asked if k < most]
-    notes_and_counts, count = (notes, counts), 0
-    for known in (True, False):
-        if projector is not None:
-            if not known and not projector.choose(start[0], state[0]):
-                break
-            steps.recall(projector.known)
-        count = steps.take(start, state, times, asked, notes_and_counts, rooms, inner)
-        if count or projector is None:
-            break
+    if projector is not None:
+        steps.recall(projector.known)
+    count = steps.take(start, state, times, asked, (notes, counts), rooms, inner)
     if count == 0:
         return None
     if projector is not None:
-        projector.remember(*notes[count - 1, 3:].tolist())
+        regularity, best = notes[count - 1, 3:].tolist()
+        projector.remember(regularity, best, steps.block())
     t[1:] = notes[:, 0]
     last = count + 1
     return Segment(
@@ -200,44 +193,44 @@ def _idle_steps(
     return []
 
 
-def _create_steps(
-    robot: Mechanism,
-    tables: Tables,
+def _projection(
+    equations: EquationsOfMotion, projector: Projector | None
+) -> tuple[float, int] | None:
+    """Tolerance of a projection, and how many rows are independent, -1 if that is unknown."""
+    if projector is None:
+        return None
+    rank = equations.rank
+    return projector.tol, -1 if rank is None else rank - len(equations.rows.locked)
+
+
+def create_kernel(
+    make: Callable[[tuple[Array, Array, Array], dict[str, float], Array], S],
+    equations: EquationsOfMotion,
     method: MuntheKaas,
-    locked: tuple[int, ...],
-    projection: tuple[float, int] | None,
-) -> Steps:
-    """A kernel; ``projection``: its tolerance, and how many rows are independent, -1 if unknown."""
-    tableau, unit = method.tableau, np.where(robot.is_translation, robot.length, 1.0)
-    arrays = tableau.a, tableau.b, tableau.error_weights
-    steps = Steps(tables, arrays, settings_of(method), unit, [*locked])
-    if projection is not None:
-        let_project(steps, robot, method, locked, projection)
-    return steps
+    projector: Projector | None,
+) -> S:
+    """A kernel that takes steps as `Stepper` does, and projects them as a `Projector`.
 
-
-def settings_of(method: MuntheKaas) -> dict[str, float]:
-    """The numbers of a method, and all that `Stepper` and `Projector` compare with."""
-    alpha, beta = StepControl.exponents(method.tableau)
-    given = {name: getattr(method, name) for name in ("rtol", "atol", "smallest", "largest")}
-    return _NUMBERS | given | {"alpha": alpha, "beta": beta}
-
-
-def let_project(
-    steps: Steps,
-    robot: Mechanism,
-    method: MuntheKaas,
-    locked: tuple[int, ...],
-    projection: tuple[float, int],
-) -> None:
-    """Let a kernel project; see `_create_steps`."""
-    settings = settings_of(method) | {"tol": projection[0], "rank": projection[1]}
+    Args:
+        make: makes it from a tableau, from all that steps are compared with, and from the unit of
+            each velocity.
+        equations: equations of motion of the robot.
+        method: integrator, explicit.
+        projector: what projects states; None if nothing does.
+    """
+    robot, tableau = equations.robot, method.tableau
     unit = np.where(robot.is_translation, robot.length, 1.0)
-    pairs = [loop.pair for loop in robot.loops]
-    free = [(len(pair.turns), pair.slides, pair.advance) for pair in pairs]
-    rows = tables_of_rows(robot, whole=False)
-    assert rows is not None
-    steps.project(rows, free, settings, unit, [*locked])
+    alpha, beta = StepControl.exponents(tableau)
+    settings = _NUMBERS | {"alpha": alpha, "beta": beta}
+    settings |= {name: getattr(method, name) for name in ("rtol", "atol", "smallest", "largest")}
+    steps = make((tableau.a, tableau.b, tableau.error_weights), settings, unit)
+    if projection := _projection(equations, projector):
+        settings["tol"], settings["rank"] = projection
+        rows = tables_of_rows(robot, whole=False)
+        assert rows is not None
+        armature = standing(robot.model, equations.rows.locked).armature
+        steps.project(rows, settings, unit, armature)
+    return steps
 
 
 def native_loads(robot: Mechanism, forces: Sequence[Force]) -> tuple[Array, ...] | None:

@@ -168,9 +168,15 @@ class Projector:
         parts = self._independent, self.regularity, self._best
         return numbers, columns.tolist(), share, *parts
 
-    def remember(self, regularity: float, best: float) -> None:
-        """Take over what others have found out at the last state."""
+    def remember(
+        self, regularity: float, best: float, block: tuple[list[int], list[int], float]
+    ) -> None:
+        """Take over what others have found out at the last state, and the block that they keep."""
         self.regularity, self._best = regularity, best
+        rows, columns, share = block
+        if columns:
+            chosen = slice(None) if len(rows) == len(self._scale) else np.array(rows)
+            self._blocks["all"] = _Block(chosen, np.array(columns), share)
 
     def position(self, t: float, q: Array) -> tuple[Array, bool]:
         """Configuration on the manifold, by Newton's method along the chosen coordinates."""
@@ -208,12 +214,10 @@ class Projector:
             for J in self._known[::-1]:
                 self._look(J)
 
-    def choose(self, t: float, q: Array) -> bool:
-        """Choose dependent coordinates, so that a step has them; whether there are any."""
-        if len(self._scale) == 0 or self._holonomic is not None or not self.chooses:
-            return False
-        J = self._closure(t, q)[0]
-        return self._chosen("all", q, J, RANK, None)[1] is not None
+    def choose(self, t: float, q: Array) -> None:
+        """Choose dependent coordinates, so that a step has them."""
+        if len(self._scale) and self._holonomic is None and self.chooses:
+            self._chosen("all", q, self._closure(t, q)[0], RANK, None)
 
     def look(self, t: float, q: Array) -> None:
         """Find out how independent the rows are at a configuration."""

@@ -8,18 +8,17 @@ too: the kernel takes the same steps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
 from ...boundary.marks import Array
 from ...dynamics.kernel_tables import HAS_KERNEL
-from ...integrate import INNER, TURN, Bernstein, MuntheKaas, Segment, State
+from ...integrate import INNER, Bernstein, MuntheKaas, Segment, State
 from ...integrate.polynomials import hermite, refined, slope_powers, value_powers
 from ...simulation.modes import RobotManifold
-from ...simulation.native_steps import Kernel, let_project, settings_of, take_steps
+from ...simulation.native_steps import Kernel, create_kernel, take_steps
 from ...simulation.stabilization import Projector
-from ...tolerances import GUARD_BAND
 from .phase import DriveSpeed, Watched
 from .reference import EvenPiece
 from .stop_equations import StopEquations
@@ -41,17 +40,12 @@ class NativePhases:
         self, equations: StopEquations, method: MuntheKaas, projector: Projector | None
     ) -> None:
         assert equations.kernel is not None
-        robot, tableau = equations.equations.robot, method.tableau
         self._equations, self._projector = equations, projector
-        self._manifold, self._watched = RobotManifold(robot), list[Watched]()
-        unit = np.where(robot.is_translation, robot.length, 1.0)
-        self._fine = tableau.outruns_quintics
-        arrays, dense = (tableau.a, tableau.b, tableau.error_weights), _dense(self._fine)
-        settings = settings_of(method) | {"TURN": TURN, "GUARD_BAND": GUARD_BAND}
-        self._steps = StopSteps(equations.kernel, arrays, settings, unit, dense)
-        if projector is not None:
-            projection = projector.tol, equations.equations.rank or 0
-            let_project(self._steps, robot, method, (), projection)
+        self._manifold = RobotManifold(equations.equations.robot)
+        self._watched = list[Watched]()
+        self._fine = method.tableau.outruns_quintics
+        make = partial(StopSteps, equations.kernel, dense=_dense(self._fine))
+        self._steps = create_kernel(make, equations.equations, method, projector)
 
     @classmethod
     def of(
