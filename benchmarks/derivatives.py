@@ -16,7 +16,7 @@ from tools.pages import DOCS, print_or_write, table
 
 import pinloop as pl
 from pinloop.dynamics.derivatives import derivatives_at
-from pinloop.dynamics.native_derivatives import create_kernel
+from pinloop.dynamics.native_derivatives import create_kernel, create_room
 
 _REPEATED = 200
 REDUNDANT = ("fourbar", "sevenbar", "prrr3", "palletizer")
@@ -25,15 +25,16 @@ HEAD = ("robot", "nv", "rows", "acceleration", "derivatives", "ratio", "called",
 ALIGN = "lrrrrrrr"
 
 
-def least(call: Callable[[], object], count: int) -> float:
-    """Least time of the processor that a call takes [us]."""
-    times = []
+def least(count: int, *calls: Callable[[], object]) -> list[float]:
+    """Least time of the processor that each call takes [us]; in turns, as a machine has moods."""
+    times = np.full(len(calls), np.inf)
     for _ in range(_REPEATED):
-        start = time.process_time_ns()
-        for _ in range(count):
-            call()
-        times.append(time.process_time_ns() - start)
-    return min(times) / count / 1e3
+        for k, call in enumerate(calls):
+            start = time.process_time_ns()
+            for _ in range(count):
+                call()
+            times[k] = min(times[k], time.process_time_ns() - start)
+    return list(times / count / 1e3)
 
 
 def cost(robot: pl.Mechanism) -> tuple[str, ...]:
@@ -49,13 +50,17 @@ def cost(robot: pl.Mechanism) -> tuple[str, ...]:
     accelerations = side.solver.kernel(side.held).dynamics
     held = create_kernel(native, 0.0, q)
     assert held is not None
-    room = np.empty(held.kernel.size)
+    room = create_room(held.kernel)
     assert held.kernel.at(q, v, rest, room)
-    one = least(lambda: accelerations.acceleration(q, v, rest, a), 50)
-    all_ = least(lambda: held.kernel.at(q, v, rest, room), 50)
-    called, slow = (
-        least(lambda: derivatives_at(equations, 0.0, q, v, rest), 4)  # noqa: B023
-        for equations in (native, python)
+    one, all_ = least(
+        50,
+        lambda: accelerations.acceleration(q, v, rest, a),
+        lambda: held.kernel.at(q, v, rest, room),
+    )
+    called, slow = least(
+        4,
+        lambda: derivatives_at(native, 0.0, q, v, rest),
+        lambda: derivatives_at(python, 0.0, q, v, rest),
     )
     times = (f"{one:.1f}", f"{all_:.1f}", f"{all_ / one:.1f}", f"{called:.0f}", f"{slow:.0f}")
     return robot.name, str(robot.nv), str(len(native.rows)), *times

@@ -29,6 +29,10 @@ Coriolis coriolis(const Inertia &Y, const Spatial &V) {
              cross({-Y.xz, -Y.yz, half - Y.zz}, w) + Vec{0.0, 0.0, 2.0 * along} - Y.h.z * v}};
 }
 
+void put(const Spatial &x, double *to, std::size_t step) {
+    for (double part : {x.v.x, x.v.y, x.v.z, x.w.x, x.w.y, x.w.z}) *to = part, to += step;
+}
+
 Coriolis &operator+=(Coriolis &to, const Coriolis &more) {
     to.p += more.p, to.N.x += more.N.x, to.N.y += more.N.y, to.N.z += more.N.z;
     return to;
@@ -43,8 +47,9 @@ Derivatives::Derivatives(std::shared_ptr<const Tables> tables, const std::vector
       n_(this->tables().nv), m_(rows.size()), held_(held) {
     const std::vector<double> none(held);
     dynamics_.hold({rows.begin(), rows.begin() + held}, none, none, armature);
-    width_ = n_ + held_ + locked();
+    width_ = fours(n_ + held_ + locked()), columns_ = fours(n_ + held_);
     chains_.resize(n_), related_.resize(n_), touching_.resize(n_);
+    tied_.resize(this->tables().loops.size());
     for (std::size_t k = 0; k < n_; ++k) {
         for (int j = static_cast<int>(k); j >= 0; j = this->tables().before[j]) {
             chains_[k].push_back(j);
@@ -53,19 +58,18 @@ Derivatives::Derivatives(std::shared_ptr<const Tables> tables, const std::vector
         }
     }
     for (std::size_t i = 0; i < m_; ++i) tie(static_cast<int>(i));
-    for (auto *lists : {&related_, &touching_}) {
-        for (std::vector<int> &list : *lists) {
-            std::sort(list.begin(), list.end());
-            list.erase(std::unique(list.begin(), list.end()), list.end());
-        }
+    for (std::vector<int> &list : related_) {
+        std::sort(list.begin(), list.end());
+        list.erase(std::unique(list.begin(), list.end()), list.end());
     }
     gained_.resize(this->tables().links.size()), behind_.resize(gained_.size());
-    for (auto *part : {&turn_, &bend_, &rate_}) part->resize(n_);
-    for (auto *part : {&load_q_, &load_v_}) part->resize(n_ * n_);
-    for (auto *part : {&rates_, &row_q_, &row_v_}) part->resize(n_ * m_);
-    covectors_.resize(m_), parts_.resize(n_ + m_ + 3), gram_.resize(held_ * held_);
-    basis_.resize(held_ * (n_ + held_)), responses_.resize((n_ + held_) * width_);
-    dependence_.resize((m_ - held_) * held_), spread_.resize(held_ * m_);
+    turn_.resize(n_), bend_.resize(n_), rate_.resize(n_);
+    load_q_.resize(n_ * n_), load_v_.resize(n_ * n_);
+    rows_.resize(3 * n_ * m_), motions_.resize(18 * n_), moved_.resize(3 * n_), sizes_.resize(m_);
+    covectors_.resize(6 * m_), shared_.resize(3 * n_ * held_), spread_.resize(held_ * m_);
+    parts_.resize(n_ + m_ + 3), gram_.resize(held_ * held_), rests_.resize((m_ - held_) * n_);
+    basis_.resize(held_ * columns_ / 4), dependence_.resize((m_ - held_) * held_);
+    for (std::size_t r = 0; r < held_; ++r) spread_[r * (m_ + 1)] = -1.0;
 }
 
 // Which velocities a row knows of, and what its reaction turns.
@@ -73,29 +77,27 @@ void Derivatives::tie(int row) {
     const Row &given = tables().rows[numbers_[row]];
     for (const Term &term : given.terms) touching_[term.v].push_back(row);
     if (given.loop < 0) return;
-    if (tied_.empty() || tied_.back().loop != given.loop) {
-        tied_.push_back({given.loop, row, 0, {}, {}});
-        const Loop &loop = tables().loops[given.loop];
-        const int last = tables().last_velocity(loop.link_a);
-        const std::vector<int> &before = tables().before;
-        std::vector<double> sides(n_);
-        for (int k = tables().last_velocity(loop.link_b); k >= 0; k = before[k]) ++sides[k];
-        for (int k = last; k >= 0; k = before[k]) --sides[k];
-        for (std::size_t k = 0; k < n_; ++k) {
-            if (sides[k] == 0.0) continue;
-            tied_.back().sides.push_back({static_cast<int>(k), sides[k]});
-            for (int j = last; j >= 0; j = before[j]) related_[k].push_back(j);
-        }
+    const Loop &loop = tables().loops[given.loop];
+    Tied &tied = tied_[given.loop];
+    std::vector<double> sides(n_);
+    const int last = tables().last_velocity(loop.link_a);
+    for (int k = tables().last_velocity(loop.link_b); k >= 0; k = tables().before[k]) ++sides[k];
+    for (int k = last; k >= 0; k = tables().before[k]) --sides[k];
+    for (std::size_t k = 0; k < n_; ++k) {
+        if (sides[k] == 0.0) continue;
+        touching_[k].push_back(row);
+        if (!tied.rows.empty()) continue;
+        tied.sides.push_back({static_cast<int>(k), sides[k]});
+        for (int j = last; j >= 0; j = tables().before[j]) related_[k].push_back(j);
     }
-    ++tied_.back().count;
-    for (const auto &side : tied_.back().sides) touching_[side.first].push_back(row);
+    tied.loop = given.loop, tied.rows.push_back(row);
 }
 
 bool Derivatives::at(const double *q, const double *v, const double *tau, double *room) {
-    const std::size_t all = m_ + locked();
-    Derived to{room, room + n_, nullptr, nullptr, nullptr, nullptr};
-    to.shared = to.reactions + all, to.slopes = to.shared + all;
-    to.rates = to.slopes + 3 * n_ * width_, to.J = to.rates + n_ * m_;
+    const auto next = [&room](std::size_t count) { return std::exchange(room, room + count); };
+    const std::size_t all = m_ + locked(), lines = 3 * n_ + held_;
+    const Derived to{next(lines * width_), next(n_), next(all), next(all), next(n_ * m_), room};
+    responses_ = to.slopes + 2 * n_ * width_;
     for (int h : dynamics_.given_) to.a[h] = 0.0;
     dynamics_.reach(q, v);
     others_.update(tree_, q, v);
@@ -106,15 +108,11 @@ bool Derivatives::at(const double *q, const double *v, const double *tau, double
     for (Tied &tied : tied_) weigh(tied, to.reactions);
     differentiate_loads();
     for (const Tied &tied : tied_) differentiate_loop(tied);
+    differentiate_couplings(q, v, to);
     for (std::size_t i = 0; i < m_; ++i) {
-        const Row &row = tables().rows[numbers_[i]];
-        for (const Term &term : row.terms) {
-            const double bend = differentiate(i, term, q[term.q], v[term.v], to.a[term.v]);
-            load_q_[term.v * (n_ + 1)] -= bend * to.reactions[i];
-        }
         std::copy(line(i), line(i) + n_, to.J + i * n_);
+        std::copy(&rows_[3 * i * n_], &rows_[3 * i * n_] + n_, to.rates + i * n_);
     }
-    std::copy(rates_.begin(), rates_.end(), to.rates);
     combine(to.slopes);
     return true;
 }
@@ -123,7 +121,7 @@ bool Derivatives::at(const double *q, const double *v, const double *tau, double
 //     turn = V_0 x S,   bend = A_0 x S + V_0 x turn,   rate = turn + V_1 x S.
 // Coordinate k moves all that it carries about S, whose velocities and accelerations change with it
 // and by `turn` and `bend - V x turn`; its velocity changes them by S and `rate - V x S`.
-void Derivatives::accelerate(const double *a) {
+PINLOOP_WIDE void Derivatives::accelerate(const double *a) {
     for (std::size_t i = 0, k = 0; i < gained_.size(); ++i) {
         const int parent = tables().links[i].parent;
         const Spatial V = tree_.velocity(parent), A = tree_.drift(parent) + gained(parent);
@@ -143,11 +141,12 @@ void Derivatives::weigh(Tied &tied, const double *lam) {
     const Loop &loop = tables().loops[tied.loop];
     const Placement b = tree_.placement(loop.link_b) * loop.b;
     tied.wrench = {};
-    for (int i = tied.first; i < tied.first + tied.count; ++i) {
+    for (int i : tied.rows) {
         const Spatial &along = tables().rows[numbers_[i]].along;
         const Vec force = b.R * along.v;
-        covectors_[i] = {force, cross(b.p, force) + b.R * along.w};
-        tied.wrench += lam[i] * covectors_[i];
+        const Spatial covector{force, cross(b.p, force) + b.R * along.w};
+        tied.wrench += lam[i] * covector;
+        put(covector, &covectors_[6 * i], 1);
     }
     if (loop.link_a >= 0) behind_[loop.link_a].wrench += tied.wrench;
     if (loop.link_b >= 0) behind_[loop.link_b].wrench += -1.0 * tied.wrench;
@@ -156,7 +155,7 @@ void Derivatives::weigh(Tied &tied, const double *lam) {
 // Inverse dynamics with the reactions as wrenches. Turning about S does nothing to a force behind
 // it; what is left is `Y bend + C turn` for positions and `Y rate + C S` for velocities, where
 // C x = V x* Y x - Y (V x x) + x x* Y V: the force of Coriolis, and only turning has one.
-void Derivatives::differentiate_loads() {
+PINLOOP_WIDE void Derivatives::differentiate_loads() {
     std::fill(load_q_.begin(), load_q_.end(), 0.0);
     int k = static_cast<int>(n_) - 1;
     for (int i = static_cast<int>(gained_.size()) - 1; i >= 0; --i) {
@@ -190,72 +189,78 @@ void Derivatives::differentiate_loads() {
 }
 
 // Rows of the motion of B relative to A; they turn with B, and so do their reactions on A.
-void Derivatives::differentiate_loop(const Tied &tied) {
+PINLOOP_WIDE void Derivatives::differentiate_loop(const Tied &tied) {
     const Loop &loop = tables().loops[tied.loop];
     const Spatial V_a = tree_.velocity(loop.link_a), V_b = tree_.velocity(loop.link_b);
     const Spatial A_a = tree_.drift(loop.link_a) + gained(loop.link_a);
-    const int last = tables().last_velocity(loop.link_a);
-    for (const auto &[k, side] : tied.sides) {
+    const std::size_t many = tied.sides.size();
+    for (std::size_t s = 0; s < many; ++s) {
+        const auto [k, side] = tied.sides[s];
         const Spatial &S = tree_.columns[k];
         const Spatial rate = turn_[k] - cross(V_a, S);
         const Spatial by_q = bend_[k] + cross(S, A_a) - cross(V_a, turn_[k]) - cross(V_b, rate);
         const Spatial by_v = rate_[k] - cross(V_a + V_b, S);
-        for (int i = tied.first; i < tied.first + tied.count; ++i) {
-            const Spatial along = side * covectors_[i];
-            rates_[k * m_ + i] = dot(along, rate);
-            row_q_[k * m_ + i] = dot(along, by_q);
-            row_v_[k * m_ + i] = dot(along, by_v);
-        }
+        put(-side * rate, &motions_[s], 3 * many);
+        put(-side * by_q, &motions_[s + many], 3 * many);
+        put(-side * by_v, &motions_[s + 2 * many], 3 * many);
         const Spatial turned = side * cross_dual(S, tied.wrench);
-        for (int j = last; j >= 0; j = tables().before[j]) {
+        for (int j = tables().last_velocity(loop.link_a); j >= 0; j = tables().before[j]) {
             load_q_[k * n_ + j] += dot(tree_.columns[j], turned);
         }
     }
+    for (int i : tied.rows) {
+        std::fill(moved_.begin(), moved_.end(), 0.0);
+        subtract(moved_.data(), 3 * many, &covectors_[6 * i], 1, motions_.data(), 3 * many, 6);
+        for (std::size_t s = 0; s < many; ++s) {
+            double *to = &rows_[3 * i * n_ + tied.sides[s].first];
+            to[0] = moved_[s], to[n_] = moved_[s + many], to[2 * n_] = moved_[s + 2 * many];
+        }
+    }
 }
 
-// Of a coupling's polynomial: `p' v` and `p' a + p'' v^2`; returns the second derivative.
-double Derivatives::differentiate(std::size_t row, const Term &term, double q, double v, double a) {
-    double value = 0.0, slope = 0.0, bend = 0.0, third = 0.0;
-    for (std::size_t k = term.polynomial.size(); k-- > 0;) {
-        third = third * q + 3.0 * bend;
-        bend = bend * q + 2.0 * slope;
-        slope = slope * q + value;
-        value = value * q + term.polynomial[k];
+// Of a coupling's polynomials: `p' v` and `p' a + p'' v^2`.
+void Derivatives::differentiate_couplings(const double *q, const double *v, const Derived &to) {
+    for (std::size_t i = 0; i < m_; ++i) {
+        for (const Term &term : tables().rows[numbers_[i]].terms) {
+            double value = 0.0, slope = 0.0, bend = 0.0, third = 0.0;
+            for (std::size_t k = term.polynomial.size(); k-- > 0;) {
+                third = third * q[term.q] + 3.0 * bend, bend = bend * q[term.q] + 2.0 * slope;
+                slope = slope * q[term.q] + value, value = value * q[term.q] + term.polynomial[k];
+            }
+            double *row = &rows_[3 * i * n_ + term.v];
+            row[0] = bend * v[term.v], row[2 * n_] = 2.0 * row[0];
+            row[n_] = bend * to.a[term.v] + third * v[term.v] * v[term.v];
+            load_q_[term.v * (n_ + 1)] -= bend * to.reactions[i];
+        }
     }
-    const std::size_t at = term.v * m_ + row;
-    rates_[at] = bend * v, row_q_[at] = bend * a + third * v * v, row_v_[at] = 2.0 * bend * v;
-    return bend;
 }
 
 // What loads and rows miss, times the responses to it.
-void Derivatives::combine(double *slopes) {
+PINLOOP_WIDE void Derivatives::combine(double *slopes) {
+    const bool spreads = m_ > held_;
+    const double *lines = spreads ? shared_.data() : rows_.data() + n_;
+    std::fill(shared_.begin(), shared_.end(), 0.0);
+    for (std::size_t r = 0; spreads && r < held_; ++r) {
+        subtract(&shared_[3 * r * n_], 2 * n_, &spread_[r * m_], 1, &rows_[n_], 3 * n_, m_);
+    }
     for (std::size_t j = 0; j < n_; ++j) {
         Part *end = parts_.data();
         for (int i : related_[j]) {
             const double q = load_q_[j * n_ + i], v = load_v_[j * n_ + i];
             if (q != 0.0 || v != 0.0) *end++ = {&responses_[i * width_], q, v};
         }
-        const bool spreads = m_ > held_ && !touching_[j].empty();
-        for (std::size_t r = 0; spreads && r < held_; ++r) {
-            Part part{&responses_[(n_ + r) * width_], 0.0, 0.0};
-            for (int i : touching_[j]) {
-                part.q += spread_[r * m_ + i] * row_q_[j * m_ + i];
-                part.v += spread_[r * m_ + i] * row_v_[j * m_ + i];
-            }
-            *end++ = part;
+        for (std::size_t t = 0; t < (spreads ? held_ : touching_[j].size()); ++t) {
+            const std::size_t r = spreads ? t : touching_[j][t];
+            const double *line = lines + 3 * r * n_ + j;
+            *end++ = {&responses_[(n_ + r) * width_], line[0], line[n_]};
         }
-        for (std::size_t t = 0; !spreads && t < touching_[j].size(); ++t) {
-            const int i = touching_[j][t];
-            *end++ = {&responses_[(n_ + i) * width_], row_q_[j * m_ + i], row_v_[j * m_ + i]};
-        }
-        while ((end - parts_.data()) % 4 != 0) *end++ = {responses_.data(), 0.0, 0.0};
+        while ((end - parts_.data()) % 4 != 0) *end++ = {responses_, 0.0, 0.0};
         double *by_q = slopes + j * width_, *by_v = by_q + n_ * width_;
         std::fill(by_q, by_q + width_, 0.0), std::fill(by_v, by_v + width_, 0.0);
         for (const Part *four = parts_.data(); four != end; four += 4) {
             subtract(four, width_, by_q, by_v);
         }
     }
-    std::copy(&responses_[0], &responses_[0] + n_ * width_, slopes + 2 * n_ * width_);
 }
 
 }  // namespace pinloop

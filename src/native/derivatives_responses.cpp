@@ -7,29 +7,29 @@
 
 namespace pinloop {
 
-namespace {
-
-// What the rows before leave of one, squared, below which nothing is said.
-constexpr double singular = 1e-7;
-// How far rows may contradict each other, or be from depending on each other, by rounding.
-constexpr double rounded = 1e-11;
-
-// Take rows times factors, four at a time, which takes half as long.
 PINLOOP_WIDE void subtract(double *__restrict to, std::size_t count, const double *factors,
                            std::size_t step, const double *rows, std::size_t length,
                            std::size_t many) {
-    for (; many >= 4; many -= 4, factors += 4 * step, rows += 4 * length) {
-        const double f = factors[0], g = factors[step];
-        const double h = factors[2 * step], i = factors[3 * step];
-        const double *a = rows, *b = a + length, *c = b + length, *d = c + length;
+    for (std::size_t i = 0; i < many; i += 4) {
+        const double *row[4] = {rows, rows, rows, rows};
+        double f[4] = {};
+        for (std::size_t k = 0; k < 4 && i + k < many; ++k) {
+            f[k] = factors[(i + k) * step], row[k] = rows + (i + k) * length;
+        }
+        const auto [a, b, c, d] = row;
+        const auto [fa, fb, fc, fd] = f;
         for (std::size_t k = 0; k < count; ++k) {
-            to[k] -= (f * a[k] + g * b[k]) + (h * c[k] + i * d[k]);
+            to[k] -= (fa * a[k] + fb * b[k]) + (fc * c[k] + fd * d[k]);
         }
     }
-    for (; many > 0; --many, factors += step, rows += length) {
-        for (std::size_t k = 0; k < count; ++k) to[k] -= *factors * rows[k];
-    }
 }
+
+namespace {
+
+// What the rows before leave of one, squared, below which nothing is said; how far rows may
+// contradict each other, or be from depending on each other, by rounding; rows that are nothing
+// but rounding, as across the plane in which a robot moves.
+constexpr double singular = 1e-7, rounded = 1e-11, nothing = 1e-14;
 
 double product(const double *a, const double *b, std::size_t count) {
     return std::inner_product(a, a + count, b, 0.0);
@@ -50,12 +50,13 @@ bool factor(double *G, std::size_t m) {
     return true;
 }
 
-// R^-1 X for such a factor, in the place of X.
-void forward(const double *R, std::size_t m, double *X, std::size_t columns) {
+// R^-1 X for such a factor, in the place of X; each row one column shorter than the next.
+void forward(const double *R, std::size_t m, double *X, std::size_t columns, std::size_t first) {
     for (std::size_t i = 0; i < m; ++i) {
         double *row = X + i * columns;
-        subtract(row, columns, R + i * m, 1, X, columns, i);
-        for (std::size_t k = 0; k < columns; ++k) row[k] *= R[i * m + i];
+        const std::size_t count = std::min(fours(first + i), columns);
+        subtract(row, count, R + i * m, 1, X, columns, i);
+        for (std::size_t k = 0; k < count; ++k) row[k] *= R[i * m + i];
     }
 }
 
@@ -64,57 +65,56 @@ void forward(const double *R, std::size_t m, double *X, std::size_t columns) {
 // Responses to a torque or a missing acceleration of a row each: accelerations, reactions of the
 // rows and of what is locked. With Y = J L^-1 = R U, U U' = 1 and T = U L'^-1 they are
 //     P = M^-1 - T' T,   K = R'^-1 T,   (Y Y')^-1 = R'^-1 R^-1.
-bool Derivatives::invert() {
-    const std::size_t n = n_, m = held_, columns = n + m;
-    const double *G = dynamics_.G_.data();
+PINLOOP_WIDE bool Derivatives::invert() {
+    const std::size_t n = n_, m = held_, columns = columns_;
+    double *basis = basis_.empty() ? nullptr : basis_[0].x;
     for (std::size_t i = 0; i < m; ++i) {
-        double *row = &basis_[i * columns];
-        const double *Y = &dynamics_.Y_[i * n];
+        double *row = &basis[i * columns];
+        const double *Y = &dynamics_.Y_[i * n], *G = dynamics_.G_.data();
         if (!(1.0 > singular * product(Y, Y, n) * G[i * m + i] * G[i * m + i])) return false;
         std::copy(Y, Y + n, row);
         std::fill(row + n, row + columns, 0.0);
         row[n + i] = 1.0;
     }
-    forward(G, m, basis_.data(), columns);
+    forward(dynamics_.G_.data(), m, basis, columns, n + 1);
     if (dynamics_.refines_) {  // R of what rounding has left of the first time
         for (std::size_t i = 0; i < m * m; ++i) {
-            gram_[i] = product(&basis_[i / m * columns], &basis_[i % m * columns], n);
+            gram_[i] = product(&basis[i / m * columns], &basis[i % m * columns], n);
         }
         if (!factor(gram_.data(), m)) return false;
-        forward(gram_.data(), m, basis_.data(), columns);
+        forward(gram_.data(), m, basis, columns, n + 1);
     }
-    for (std::size_t i = 0; i < m; ++i) lower(&basis_[i * columns], n);
-    std::fill(responses_.begin(), responses_.end(), 0.0);
+    for (std::size_t i = 0; i < m; ++i) lower(&basis[i * columns], 0, n);
+    std::fill(responses_, responses_ + (n + m) * width_, 0.0);
     for (std::size_t i = 0; i < n; ++i) {
         double *x = &responses_[i * width_];
         x[i] = 1.0;
         dynamics_.solve_upper(x, chains_[i]);
-        lower(x, i + 1);
-        subtract(x, i + 1, basis_.data() + i, columns, basis_.data(), columns, m);
+        lower(x, chains_[i].back(), i + 1);
+        subtract(x, fours(i + 1), basis + i, columns, basis, columns, m);
         for (std::size_t j = 0; j < i; ++j) responses_[j * width_ + i] = x[j];
     }
     for (std::size_t r = 0; r < m; ++r) {
-        double *x = &responses_[(n + r) * width_], *from = &basis_[r * columns];
-        subtract(x, columns, from + n + r, columns, from, columns, m - r);
-        for (std::size_t k = 0; k < columns; ++k) x[k] = -x[k];
-        for (std::size_t i = 0; i < n; ++i) responses_[i * width_ + n + r] = -x[i];
+        double *x = &responses_[(n + r) * width_], *from = &basis[r * columns];
+        subtract(x, fours(n + r + 1), from + n + r, columns, from, columns, m - r);
+        for (std::size_t i = 0; i < n; ++i) responses_[i * width_ + n + r] = x[i];
+        for (std::size_t k = 0; k <= n + r; ++k) x[k] = -x[k];
+        for (std::size_t s = 0; s < r; ++s) responses_[(n + s) * width_ + n + r] = x[n + s];
     }
     for (int k = 0; k < locked(); ++k) {
         const int h = dynamics_.given_[k];
-        for (std::size_t i = 0; i < columns; ++i) {
-            double *x = &responses_[i * width_];
-            double held = static_cast<int>(i) == h ? -1.0 : 0.0;
+        for (int i = 0; i < static_cast<int>(n + m); ++i) {
+            double *x = &responses_[i * width_], &held = x[n + m + k] = i == h ? -1.0 : 0.0;
             for (int j = 0; j < static_cast<int>(n); ++j) held += tree_.inertia(h, j) * x[j];
             for (std::size_t r = 0; r < m; ++r) held -= line(r)[h] * x[n + r];
-            x[columns + k] = held;
         }
     }
     return true;
 }
 
-// L^-1 x, as far as wanted.
-void Derivatives::lower(double *x, std::size_t count) const {
-    for (std::size_t k = 0; k < count; ++k) {
+// L^-1 x, as far as wanted, for an x that is zero before the first.
+PINLOOP_WIDE void Derivatives::lower(double *x, std::size_t first, std::size_t last) const {
+    for (std::size_t k = first; k < last; ++k) {
         const double *row = &dynamics_.L_[k * n_];
         double value = x[k];
         for (int j = tables().before[k]; j >= 0; j = tables().before[j]) value -= row[j] * x[j];
@@ -122,47 +122,49 @@ void Derivatives::lower(double *x, std::size_t count) const {
     }
 }
 
-// The other rows as combinations C of those that are held, and Q = (B S S B')^-1 B S S with
-// B = (1, C') and units S: the smallest of equal reactions, Q' lam, and least squares of rates.
-bool Derivatives::spread(const double *a) {
-    const std::size_t more = m_ - held_;
-    if (more == 0) return true;
+// The other rows as combinations C of those that are held, what they have beside these, and -Q with
+// Q = (B S S B')^-1 B S S, B = (1, C') and units S: the smallest of equal reactions, Q' lam, and
+// least squares of rates.
+PINLOOP_WIDE bool Derivatives::spread(const double *a) {
+    if (m_ == held_) return true;
     double size = 0.0, rate = 0.0;
     const auto gamma = [this](std::size_t i) {
         return i < held_ ? dynamics_.rows_->gamma[i] : others_.gamma[i - held_];
     };
     for (std::size_t i = 0; i < m_; ++i) {
-        double sum = std::abs(gamma(i));
+        double largest = 0.0, sum = std::abs(gamma(i));
         for (std::size_t k = 0; k < n_; ++k) {
-            size = std::max(size, units_[i] * std::abs(line(i)[k]));
+            largest = std::max(largest, std::abs(line(i)[k]));
             sum += std::abs(line(i)[k] * a[k]);
         }
+        size = std::max(size, sizes_[i] = units_[i] * largest);
         rate = std::max(rate, units_[i] * sum);
     }
     std::fill(gram_.begin(), gram_.end(), 0.0);
     std::fill(spread_.begin(), spread_.end(), 0.0);
+    std::fill(dependence_.begin(), dependence_.end(), 0.0);
     for (std::size_t r = 0; r < held_; ++r) {
-        gram_[r * held_ + r] = spread_[r * m_ + r] = units_[r] * units_[r];
+        gram_[r * held_ + r] = -(spread_[r * m_ + r] = -units_[r] * units_[r]);
     }
-    for (std::size_t o = 0; o < more; ++o) {
-        double *C = &dependence_[o * held_];
-        const double *J = line(held_ + o), unit = units_[held_ + o];
-        const double missed = gamma(held_ + o) + product(J, a, n_);
-        if (!(unit * std::abs(missed) <= rounded * rate)) return false;
-        for (std::size_t r = 0; r < held_; ++r) {
-            C[r] = product(J, &responses_[(n_ + r) * width_], n_);
-        }
+    for (std::size_t o = 0, i = held_; i < m_; ++o, ++i) {
+        double *C = &dependence_[o * held_], *rest = &rests_[o * n_];
+        const double *J = line(i), unit = units_[i];
+        if (!(unit * std::abs(gamma(i) + product(J, a, n_)) <= rounded * rate)) return false;
+        std::copy(J, J + n_, rest);
+        if (sizes_[i] < nothing * size) continue;
+        subtract(C, held_, J, 1, &responses_[n_], width_, n_);
+        subtract(rest, n_, C, 1, dynamics_.rows_->J.data(), n_, held_);
         for (std::size_t k = 0; k < n_; ++k) {
-            const double left = dynamics_.inverse_[k] == 0.0 ? 0.0 : rest(o, k);
-            if (!(unit * std::abs(left) <= rounded * size)) return false;
+            const double left = dynamics_.inverse_[k] == 0.0 ? 0.0 : unit * std::abs(rest[k]);
+            if (!(left <= rounded * size)) return false;
         }
         for (std::size_t r = 0; r < held_; ++r) {
-            const double factor = spread_[r * m_ + held_ + o] = unit * unit * C[r];
-            for (std::size_t s = 0; s < held_; ++s) gram_[r * held_ + s] += factor * C[s];
+            const double factor = spread_[r * m_ + i] = -unit * unit * C[r];
+            for (std::size_t s = 0; s <= r; ++s) gram_[r * held_ + s] -= factor * C[s];
         }
     }
     if (!factor(gram_.data(), held_)) return false;
-    forward(gram_.data(), held_, spread_.data(), m_);
+    forward(gram_.data(), held_, spread_.data(), m_, m_);
     for (std::size_t i = held_; i-- > 0;) {
         double *row = &spread_[i * m_];
         subtract(row, m_, &gram_[i * held_] + held_ + i, held_, row + m_, m_, held_ - i - 1);
@@ -174,10 +176,8 @@ bool Derivatives::spread(const double *a) {
 void Derivatives::write_reactions(const double *tau, const Derived &to) const {
     const double *lam = dynamics_.lam_.data();
     for (std::size_t i = 0; i < m_; ++i) {
-        to.reactions[i] = i < held_ ? lam[i] : 0.0, to.shared[i] = i < held_ ? 0.0 : 1.0;
-        if (m_ == held_) continue;
-        to.reactions[i] = 0.0;
-        for (std::size_t r = 0; r < held_; ++r) to.reactions[i] += spread_[r * m_ + i] * lam[r];
+        to.reactions[i] = 0.0, to.shared[i] = i < held_ ? 0.0 : 1.0;
+        for (std::size_t r = 0; r < held_; ++r) to.reactions[i] -= spread_[r * m_ + i] * lam[r];
         for (std::size_t o = 0; i < held_ && o < m_ - held_; ++o) {
             const double part = units_[held_ + o] / units_[i] * dependence_[o * held_ + i];
             to.shared[i] = std::max(to.shared[i], std::abs(part));
@@ -188,18 +188,11 @@ void Derivatives::write_reactions(const double *tau, const Derived &to) const {
         to.reactions[m_ + k] = dynamics_.missing(h, to.a) - tau[h], to.shared[m_ + k] = 0.0;
         // What rows may share as they like may also press on what is locked.
         for (std::size_t o = 0; o < m_ - held_; ++o) {
-            const double more = rest(o, h);
+            const double more = rests_[o * n_ + h];
             to.reactions[m_ + k] -= more * to.reactions[held_ + o];
             to.shared[m_ + k] = std::max(to.shared[m_ + k], units_[held_ + o] * std::abs(more));
         }
     }
-}
-
-// What a row that depends on others has beside them.
-double Derivatives::rest(std::size_t other, std::size_t k) const {
-    double value = line(held_ + other)[k];
-    for (std::size_t r = 0; r < held_; ++r) value -= dependence_[other * held_ + r] * line(r)[k];
-    return value;
 }
 
 }  // namespace pinloop
