@@ -79,6 +79,7 @@ from .safety.stopping import (
 )
 from .safety.studies.study import Study, study
 from .safety.studies.summary import worst_case
+from .scenarios.fmu import export_fmu
 from .scenarios.reading import load_scenario
 from .scenarios.scenario_entries import Scenario
 from .show.scene import save_html, view
@@ -155,6 +156,7 @@ __all__ = [
     "example",
     "example_file",
     "export_closure",
+    "export_fmu",
     "forces",
     "formulations",
     "from_screws",
