@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...boundary.marks import Array
 from ...boundary.values import stored_fields
-from ...dynamics import EquationsOfMotion
+from ...dynamics.equations import robot_equations
 from ...integrate import INNER, TURN, MuntheKaas, Step, hermite, refined, slope_powers, value_powers
 from ...model.mechanism import Mechanism
 from ...simulation.limits import JointEnd
@@ -65,7 +65,7 @@ class StopHistory:
     def equations(self) -> StopEquations:
         """New equations of motion of the robot that stopped."""
         run = self.run
-        equations = EquationsOfMotion(self.robot).around(float(run.t[0]), run.q[0])
+        equations = robot_equations(self.robot).around(float(run.t[0]), run.q[0])
         return StopEquations(equations, self.train)
 
     def enter(self, equations: StopEquations, k: int, *, inside: bool = False) -> None:

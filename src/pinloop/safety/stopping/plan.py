@@ -222,7 +222,7 @@ class Trigger:
         """The chain with what is given here."""
         names = "sensor", "controller", "drive_off"
         given = {name: t for name in names if (t := getattr(self, name)) is not None}
-        return replace(defaults, **given)
+        return replace(defaults, **given) if given else defaults
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from ...boundary.arguments import checked, public, require_kind
 from ...boundary.marks import Array, As, Name, NotNegative, Vector3
 from ...dynamics import EquationsOfMotion
+from ...dynamics.equations import robot_equations
 from ...errors import BadValue
 from ...model.description import Joint, constant
 from ...model.mechanism import Mechanism, build
@@ -154,6 +155,24 @@ class PreparedRobot:
     ends: tuple[JointEnd, ...] = ()
 
 
+class _Given(NamedTuple):
+    """Brakes that are the same if they are the same object: to compare all numbers takes longer."""
+
+    brakes: Brakes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Given) and other.brakes is self.brakes
+
+    def __hash__(self) -> int:
+        return id(self.brakes)
+
+
+@remembered
+def _drivetrain(robot: Mechanism, given: _Given) -> Drivetrain:
+    """The drive train, which many stops share."""
+    return Drivetrain(robot, given.brakes.for_robot(robot))
+
+
 def prepare_robot(
     robot: Mechanism,
     brakes: Brakes,
@@ -164,11 +183,11 @@ def prepare_robot(
     """Prepare a robot for stops; see `stop` for the arguments."""
     if limits not in ("warn", "end stop"):
         raise BadValue(f"limits of a stop is {limits!r}; give 'warn' or 'end stop'")
-    train = Drivetrain(robot, brakes.for_robot(robot))
+    train = _drivetrain(robot, _Given(brakes))
     # Rows that were chosen by sampling would have to be chosen again in the middle of a stop.
     machine = with_all_rows(mount_robot(robot, train.reflected - train.lossy, payload, gravity))
     system = ModalSystem(machine)
-    equations = EquationsOfMotion(system.mechanism(frozenset()))
+    equations = robot_equations(system.mechanism(frozenset()))
     if train.has_losses:
         system = ModalSystem(mount_robot(equations.robot, train.reflected, None, None))
     ends = joint_ends(machine) if limits == "end stop" else ()

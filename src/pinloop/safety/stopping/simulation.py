@@ -420,8 +420,9 @@ class StopSimulation:
 
     def _require_kept(self, t: float, q: Array, before: Array, v: Array) -> None:
         """Raise if the rows take speed where a phase begins, in which nothing but rounding does."""
-        is_shifted = max(map(abs, (v - before).tolist()), default=0.0) > self.tiny
-        if self.projector is None or self.equations.passage or not is_shifted:
+        if self.projector is None or self.equations.passage:
+            return
+        if not max(map(abs, (v - before).tolist()), default=0.0) > self.tiny:
             return
         tolerance = np.full(len(v), self.tiny)
         loss = speed_loss(self.equations.equations, t, q, (v, before, v), tolerance)

@@ -308,9 +308,11 @@ def _mode(locked: tuple[str, ...]) -> Mode:
 
 def _marked_redundant(phase: Phase, M: Array, J: Array) -> Phase:
     """The phase, knowing whether the torques of what is pinned are unique."""
-    pinned = phase.pinned.nonzero()[0]
+    pinned, free = phase.pinned.nonzero()[0], (~phase.pinned).nonzero()[0]
     if len(J) == 0 or len(pinned) == 0:
         return phase
+    if len(J) <= len(free) and Saddle(M[free[:, None], free], J[:, free]).rank == len(J):
+        return phase  # nor without what is pinned do any depend on each other
     rows = np.vstack([J, np.eye(J.shape[1])[pinned]])
     independent = Saddle(M, J).rank + len(pinned)
     return replace(phase, redundant=Saddle(M, rows).rank < independent)

@@ -17,6 +17,7 @@ from ...dynamics import EquationsOfMotion
 from ...errors import BadValue, PinloopError, PinloopWarning, StopFailed
 from ...integrate import MuntheKaas, StepFailed
 from ...model.mechanism import Mechanism, blamed_links, blaming_links, require_robot
+from ...model.workspace import remembered
 from ...simulation.initial_state import consistent_start
 from ...simulation.limits import ends_seen_from, require_within
 from ...simulation.modes import ModalSystem
@@ -192,10 +193,8 @@ def _reaction_time(history: StopHistory) -> float:
 
 def _warn_of_floating(robot: Mechanism, equations: EquationsOfMotion, q: Array) -> None:
     """Say that nothing stops a robot that neither joints nor loops hold to the ground."""
-    for name in robot.joints:
+    for name in _floating(robot):
         at = robot.coordinates(name)
-        if at.nv != 6 or robot.model.parents[at.index] != 0:
-            continue
         rows = equations.terms(0.0, q, np.zeros(robot.nv))[0]
         if not np.abs(rows[:, at.v]).max(initial=0.0) > SAME:
             warnings.warn(
@@ -204,6 +203,15 @@ def _warn_of_floating(robot: Mechanism, equations: EquationsOfMotion, q: Array) 
                 PinloopWarning,
                 stacklevel=5,
             )
+
+
+@remembered
+def _floating(robot: Mechanism) -> tuple[str, ...]:
+    """Joints that let bodies float."""
+    joints = {name: robot.coordinates(name) for name in robot.joints}
+    return tuple(
+        name for name, at in joints.items() if at.nv == 6 and robot.model.parents[at.index] == 0
+    )
 
 
 def _start(
