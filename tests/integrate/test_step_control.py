@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -206,12 +206,34 @@ def test_a_last_step_that_cannot_be_taken_fails() -> None:
 # -- where branches meet --------------------------------------------------------------------
 
 
+class Even(NamedTuple):
+    """Constraints that are as independent everywhere."""
+
+    regularity: float
+    steepest: float = 0.0
+
+    def regularity_at(self, t: float, q: Array) -> float:
+        return self.regularity
+
+
+class Meeting:
+    """Constraints that depend on each other at a time."""
+
+    regularity, steepest = 1.0, 10.0
+
+    def __init__(self, at: float) -> None:
+        self._at = at
+
+    def regularity_at(self, t: float, q: Array) -> float:
+        return abs(t - self._at)
+
+
 def crossing(at: float, fails: bool = False) -> tuple[Flow, list[str]]:
     """A motion whose constraints degenerate at a time, and what has been asked for, in order."""
-    body, seen, asked = robot("six_axis_arm"), [1.0], []
+    body, rows, asked = robot("six_axis_arm"), Meeting(at), []
 
     def project(t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
-        seen[0] = abs(t - at)
+        rows.regularity = rows.regularity_at(t, q)
         return q, v, False
 
     def plain(t: float, q: Array, v: Array) -> Array:
@@ -228,7 +250,7 @@ def crossing(at: float, fails: bool = False) -> tuple[Flow, list[str]]:
             raise NoBranch("there is none")
         return replace(flow, acceleration=along, branch=None)
 
-    flow = Flow(plain, RobotManifold(body), project, lambda: seen[0], branch)
+    flow = Flow(plain, RobotManifold(body), project, rows, branch)
     return flow, asked
 
 
@@ -257,6 +279,23 @@ def test_a_step_that_ends_near_other_branches_is_taken_again_on_its_own(
     # Two steps before the pose, of which one is taken again; two behind, of which one starts there.
     stages = asked.count("rows") // 3
     assert asked.count("rows") == 3 * stages and asked.count("branch") == 2 * stages
+
+
+@pytest.mark.parametrize("method", [MuntheKaas(), MuntheKaas("rk4", step=0.95)])
+@pytest.mark.parametrize("at", [0.97, 1.1, 1.425, 1.6, 1.88])
+def test_a_step_that_leads_across_is_taken_on_its_branch(at: float, method: MuntheKaas) -> None:
+    """However far from where branches meet it begins and ends."""
+    flow, asked = crossing(at)
+    walk(flow, method, 0.95, 2)
+    assert "opened at 0.9" in asked or "opened at 0.0" in asked
+    assert asked[-1] == "branch"
+
+
+def test_a_step_that_would_lead_across_without_a_branch_ends_before() -> None:
+    flow, asked = crossing(1.6, fails=True)
+    memory = walk(flow, MuntheKaas(), 0.95, 2)
+    assert memory.branch is None and memory.regularity == pytest.approx(1.6 - 1.425)
+    assert asked.count("opened at 0.9") == 1
 
 
 def test_a_mode_begins_without_knowledge_of_branches() -> None:
@@ -288,7 +327,7 @@ def test_a_step_that_cannot_be_projected_is_taken_again_on_its_branch(
             raise pl.BadValue("the rows cannot be closed")
         return q, v, False
 
-    flow = replace(flow, project=project, regularity=lambda: regularity)
+    flow = replace(flow, project=project, constraints=Even(regularity))
     if regularity < 0.1 and not fails:
         assert walk(flow, MuntheKaas(), 0.5, 1).branch is not None
     else:

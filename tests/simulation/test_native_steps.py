@@ -362,10 +362,8 @@ def test_a_motion_that_crawls_is_looked_at_by_python(taken: Taken) -> None:
 def test_past_a_bifurcation_python_goes_on(taken: Taken) -> None:
     machine = robot("parallelogram")
     q, v = moving(machine, 1, speed=2.0)
-    # There rounding decides about the sizes of steps: at 1e-8 one of them may be off by 1e-7.
-    method = pl.MuntheKaas(rtol=1e-9, atol=1e-9)
-    native, python = both(machine, q, v, until=3.0, method=method)
-    close(native.q[-1], python.q[-1], 1e-6)
+    native, python = both(machine, q, v, until=3.0)
+    close(native.q[-1], python.q[-1], 1e-5)  # there rounding decides about the sizes of steps
     assert np.abs(native.energy().error).max() < 1e-6
     assert native.closure().max() < 1e-8 and any(taken.counts)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..boundary.marks import Array
 from .munthe_kaas import ConfigurationGroup, RightHandSide, Step
+from .rank_loss import Regular
 from .recording import Segment
 
 State = tuple[Array, Array, Array]
@@ -61,8 +62,8 @@ class Flow:
         acceleration: right-hand side, a function of t, q, v.
         manifold: group of the configurations.
         project: puts a state back on the constraint manifold, and says whether it moved.
-        regularity: how independent the constraints are at the state that was projected last, from
-            0 where branches of the manifold meet to 1; None: not looked at.
+        constraints: who knows how independent they are, from 0 where branches of the manifold meet
+            to 1; None: not looked at.
         branch: the motion on the branch of a state, a function of t, q, v, for steps near where
             branches meet; an error of its says why there is none.
         loss: why a projection at the end of a step takes more than its error, a function of the
@@ -76,7 +77,7 @@ class Flow:
     acceleration: RightHandSide
     manifold: ConfigurationGroup
     project: Projection
-    regularity: Callable[[], float] | None = None
+    constraints: Regular | None = None
     branch: Callable[[float, Array, Array], Flow] | None = None
     loss: Callable[[Step, Array, Array | None], object | None] | None = None
     fine: bool = False

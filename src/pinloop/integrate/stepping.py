@@ -26,6 +26,7 @@ from .munthe_kaas import (
     Step,
     StepControl,
 )
+from .rank_loss import first_near, least_regularity
 from .recording import Segment
 
 WHEN_STIFF = "radau9"
@@ -143,8 +144,8 @@ class Stepper:
         memory = memory.in_new_mode
         if self.method.step is not None:
             memory = memory._replace(taken=0)
-        if flow.branch is not None and flow.regularity is not None:
-            memory = memory._replace(regularity=flow.regularity())
+        if flow.branch is not None and flow.constraints is not None:
+            memory = memory._replace(regularity=flow.constraints.regularity)
             if memory.regularity < near:
                 try:
                     branch = flow.branch(t, q, v)
@@ -173,7 +174,14 @@ class Stepper:
         t, h, end = start
         asked = self._asked_within(memory.taken)
         span = t, h, memory.error, end, self._crawls(memory)
+        steepest = 0.0 if flow.constraints is None else flow.constraints.steepest
         segment = flow.many.take(span, state, times, asked)
+        if segment is not None and flow.constraints is not None and flow.branch is not None:
+            sizes = np.linalg.norm(segment.psi / self._scale, axis=1)
+            known = memory.regularity, steepest, sizes
+            if (k := first_near(flow.constraints, segment, *known, Regularity.NEAR)) is not None:
+                # The next one is to be taken by itself, on its branch.
+                segment = segment.part(0, k) if k else None
         if segment is not None and flow.loss is not None:
             segment = self._with_small_shifts(flow, segment)
         if segment is not None and segment.inner is None and flow.fine and self._outruns:
@@ -297,7 +305,10 @@ class Stepper:
                     memory = memory._replace(iterated=memory.iterated if attempt else iterated)
                     h = (t_next - t) * control.shrink(error)
                     continue
-                step, regular, flow = self._ended(flow, memory, t, t_next, state, attempt)
+                step, regular, taken = self._ended(flow, memory, t, t_next, state, attempt)
+                if taken is flow and step is None:
+                    h, memory = 0.5 * (t_next - t), memory.without_branch
+                flow = taken
             except NoBranch:
                 (flow, memory), step = self._other_flow(plain, memory, t, state), None
             if step is None:
@@ -371,20 +382,28 @@ class Stepper:
         """The end of a step: the step, its regularity, and what it follows.
 
         Near where branches meet, constraints do not tell how the motion goes on, and a projection
-        may fail: then there is no step yet; it is to be taken again on the branch of its start.
+        may fail: then there is no step yet; it is to be taken again on the branch of its start, or
+        if that has none, to an end before it gets there.
         """
         trouble: BadValue | None = None
+        steepest = 0.0 if flow.constraints is None else flow.constraints.steepest
         try:
             step = self._finish(flow, t, t_next, state, attempt)
         except BadValue as error:
             trouble = error
-        regular = 1.0 if flow.regularity is None else flow.regularity()
-        if flow.branch is not None and regular < Regularity.NEAR:
+        regular = 1.0 if flow.constraints is None else flow.constraints.regularity
+        least = regular
+        if flow.constraints is not None and flow.branch is not None and trouble is None:
+            size = float(np.linalg.norm(step.psi / self._scale))
+            ends = memory.regularity, regular
+            least = least_regularity(flow.constraints, step, ends, steepest, size)
+        if flow.branch is not None and least < Regularity.NEAR:
             try:
-                if regular < Regularity.AGAIN * memory.refused:
+                if least < Regularity.AGAIN * memory.refused:
                     return None, regular, flow.branch(t, *state[:2])
             except NoBranch:
-                pass
+                if least < regular and self.method.step is None:
+                    return None, regular, flow  # from nearer there may be one
             if trouble is None and regular < Regularity.AT:
                 raise StepFailed(f"t = {t_next:.6g} s: {_NOT_TOLD}", "bifurcation", step.q1)
         if trouble is not None:

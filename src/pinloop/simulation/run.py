@@ -355,7 +355,7 @@ class Run:
             self._along if self.method.step is None else self._checked,
             manifold,
             self._project,
-            None if self._projector is None else partial(getattr, self._projector, "regularity"),
+            self._projector,
             None if self._projector is None else self._on_branch,
             None if self._projector is None else self._loss,
             fine=True,

@@ -158,6 +158,11 @@ class Projector:
         return self._projection.tol
 
     @property
+    def steepest(self) -> float:
+        """How fast the regularity changes at most, over the size of a motion in units."""
+        return Regularity.STEEPEST / self._best if self._best > 0.0 else 0.0
+
+    @property
     def known(self) -> tuple[list[int], list[int], float, int, float, float]:
         """Rows, columns and share of the block; rank of the rows, regularity, least pivot at best.
 

@@ -143,7 +143,7 @@ class StopSimulation:
             self.equations.acceleration,
             self.group,
             self._project,
-            None if projector is None else lambda: projector.regularity,
+            projector,
             None if projector is None else self._on_branch,
             None if projector is None else self._loss,
             fine=True,
@@ -153,7 +153,6 @@ class StopSimulation:
         self._watched: dict[Phase, tuple[list[Watched], bool] | Guards[PhaseEvent]] = {}
         self.recording = EveryStep(robot.nq, robot.nv)
         self.passages: list[Passage | None] = []  # what these states have followed
-        self._regularity = 1.0  # at the last of them
         self.last: tuple[float, Array, Array] | None = None
         self.phases: list[Phase] = []
         self.causes: list[tuple[PhaseEvent, ...]] = []  # what began each of them
@@ -295,7 +294,7 @@ class StopSimulation:
     def record(self, state: State, step: Step | None) -> None:
         """See `HybridSystem`."""
         t, q, v, a = state[:4]
-        self.passages.append(self._passage_of(step))
+        self.passages.append(self.equations.passage)
         psi, a0, inner = (step.psi, step.a0, step.bends) if step else (None, None, None)
         self.recording.add(Recorded(t, q, v, a, len(self.phases) - 1, psi, None, inner, a0))
         self.last = t, q, v
@@ -324,12 +323,9 @@ class StopSimulation:
     def _record_many(self, segment: Segment) -> None:
         """Take notice of steps that the kernel has taken; only the last one ends slow."""
         t, a = float(segment.t[-1]), segment.a[-1]
-        if self.projector is None:
-            self.passages += [None] * len(segment)
-        else:
-            for k, regularity in enumerate(segment.notes[:, 2].tolist()):
-                self.projector.regularity = regularity
-                self.passages.append(self._passage_of(segment.step(k)))
+        if self.projector is not None:
+            self.projector.regularity = float(segment.notes[-1, 2])
+        self.passages += [None] * len(segment)
         self.recording.extend(segment, len(self.phases) - 1)
         self.equations.evaluations += int(segment.counts[:, 0].sum())
         self.last = t, segment.q[-1], segment.v[-1]
@@ -338,25 +334,6 @@ class StopSimulation:
         if self._trial is not None:
             self._over = self._trial.enough(segment.step(0))
         self._require_drivable(*self.last, a)
-
-    def _passage_of(self, step: Step | None) -> Passage | None:
-        """The branch that a step has followed, or that it has crossed a singular pose on.
-
-        Drives may take a robot across in one stride. What joints feel on the way is not known from
-        the rows of the loops, which lose rank there: but for its sign their regularity is a line
-        that passes zero, which is nearer to zero in the middle than any that does not.
-        """
-        passage, projector = self.equations.passage, self.projector
-        if projector is None:
-            return passage
-        before, behind = self._regularity, projector.regularity
-        self._regularity = behind
-        if passage is None and step is not None and step.psi.any():
-            t = 0.5 * (step.t0 + step.t1)
-            if projector.regularity_at(t, step(t)[0]) < 0.5 * max(before, behind):
-                with suppress(NoBranch):
-                    passage = self.equations.passage_of(step.t0, step.q0, step.v0)
-        return passage
 
     def _require_drivable(self, t: float, q: Array, v: Array, a: Array) -> None:
         """Raise if drives go on with so much torque that the loops do not let them."""

@@ -1,0 +1,111 @@
+"""How nearly constraints lose rank on the way of a step, and not only where it ends.
+
+The regularity of constraints is, but for its sign, a smooth function of the configuration that is
+zero where branches meet. A step may begin and end far from such a pose and yet lead across. Its
+error estimate may not show that: near the pose accelerations say more of how far stages are off the
+manifold than of the motion, and few stages are that near.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from ..boundary.marks import Array
+from .munthe_kaas import Step
+from .recording import Segment
+
+_PLACES = (0.0, 0.02, 0.5, 0.98, 1.0)
+"""Parts of a step where one looks: the first two tell if it falls, the last two if it rises."""
+_GOLDEN, _CUTS = 0.5 * (math.sqrt(5.0) - 1.0), 10
+"""What is left after each look closer, and how often one looks: to 0.8 %."""
+
+
+class Regular(Protocol):
+    """Who knows how independent constraints are."""
+
+    @property
+    def regularity(self) -> float:
+        """How independent they are where the last state was projected: from 0 to 1, see `Flow`."""
+
+    @property
+    def steepest(self) -> float:
+        """How fast that changes at most, per size of a motion; zero if it is not known."""
+
+    def regularity_at(self, t: float, q: Array) -> float:
+        """The same at a configuration that the motion only passes."""
+
+
+def least_regularity(
+    rows: Regular, step: Step, ends: tuple[float, float], steepest: float, size: float
+) -> float:
+    """How regular constraints are where a step comes nearest to losing rank: inside, or at its end.
+
+    Args:
+        rows: who knows how independent constraints are.
+        step: the step.
+        ends: regularity at its start, which counts for the step before, and at its end.
+        steepest: how fast it changes at most, as was known at the start.
+        size: size of the motion.
+    """
+    before, behind = ends
+    if before + behind > steepest * size:
+        return behind
+    if steepest:  # others may have turned out to be more regular
+        before *= rows.steepest / steepest
+    # What ends tell of the motion is enough, and asks for no accelerations inside.
+    path = replace(step, follows=None, inner=None)
+
+    def look(part: float) -> float:
+        t = path.t0 + part * (path.t1 - path.t0)
+        return rows.regularity_at(t, path(t)[0])
+
+    values = [before, *map(look, _PLACES[1:-1]), behind]
+    least = min(values)
+    for k in range(1, len(values) - 1):
+        if values[k] < min(values[k - 1], values[k + 1]):
+            least = min(least, _least_between(look, _PLACES[k - 1], _PLACES[k + 1]))
+    return least if least < min(before, behind) else behind
+
+
+def _least_between(look: Callable[[float], float], low: float, high: float) -> float:
+    """The least value between two parts of a step where it falls first and rises then."""
+    left, right = (look(low + share * (high - low)) for share in (1.0 - _GOLDEN, _GOLDEN))
+    for _ in range(_CUTS):
+        if left < right:
+            high, right = low + _GOLDEN * (high - low), left
+            left = look(high - _GOLDEN * (high - low))
+        else:
+            low, left = high - _GOLDEN * (high - low), right
+            right = look(low + _GOLDEN * (high - low))
+    return min(left, right)
+
+
+def first_near(
+    rows: Regular, segment: Segment, before: float, steepest: float, sizes: Array, near: float
+) -> int | None:
+    """The first of many steps on whose way constraints are less regular than that; None if none.
+
+    Args:
+        rows: who knows how independent constraints are.
+        segment: the steps.
+        before: regularity at their start.
+        steepest: how fast it changes at most, as was known there.
+        sizes: sizes of their motions, shape (k,).
+        near: regularity that is asked for.
+    """
+    if not rows.steepest:
+        return None
+    best = segment.notes[:, 3]
+    ends = np.concatenate([[before], segment.notes[:, 2] * best / best[-1]])
+    known = np.full(len(segment), rows.steepest)
+    known[0] = steepest
+    for k in np.flatnonzero(ends[:-1] + ends[1:] <= known * sizes).tolist():
+        pair = float(ends[k]), float(ends[k + 1])
+        if least_regularity(rows, segment.step(k), pair, known[k], sizes[k]) < near:
+            return int(k)
+    return None
