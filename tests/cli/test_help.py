@@ -36,8 +36,8 @@ NAMES = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_all_commands_are_there() -> None:
     assert [" ".join(words) for words in COMMANDS] == [
         "check", "assemble", "regularize", "view", "examples", "simulate", "play", "stop", "study",
-        "worst", "allowed-speed", "separation", "minimum-distance", "annex-b", "compare", "fit",
-        "brakes init",
+        "worst", "allowed-speed", "cell-map", "separation", "minimum-distance", "annex-b",
+        "compare", "fit", "swept", "brakes init",
     ]  # fmt: skip
 
 

@@ -97,3 +97,33 @@ def test_mistakes_are_told_in_a_sentence(words: list[str], match: str, capsys: C
     assert cli.run(words) == 2
     error = capsys.readouterr().err
     assert match in error and error.count("\n") == 1 and "Traceback" not in error
+
+
+def test_a_map_of_the_cell(capsys: Captured) -> None:
+    words = ["--spacing", "200mm", "--detection", "50ms", "--csv", "cell.csv", "--plot", "cell.png"]
+    document = printed_json(capsys, "cell-map", "arm.study.yaml", *words)
+    space = pl.safety.Space(pose={"joint_4": 0.0, "joint_5": 0.0, "joint_6": 0.0})
+    arm, brakes = pl.example("six_axis_arm"), pl.example_file("six_axis_arm.brakes.yaml")
+    by_python = pl.safety.cell_map(
+        arm,
+        brakes,
+        space,
+        pl.safety.Random(3, seed=1),
+        watch=pl.safety.Watch(detection=0.05),
+        spacing=0.2,
+        jobs=1,
+    )
+    assert document == by_python.as_dict()
+    rows = Path("cell.csv").read_text().splitlines()
+    assert len(rows) == 1 + by_python.allowed.size
+    assert Path("cell.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_swept_volume_as_a_file(capsys: Captured) -> None:
+    words = ["swept", "six_axis_arm.urdf", "--speed", "50%", "--accuracy", "30mm"]
+    document = printed_json(capsys, *words, "-o", "swept.stl")
+    assert document["outcome"] == "stopped" and document["excess_m"] <= 0.03
+    size = Path("swept.stl").stat().st_size
+    assert size == 84 + 50 * document["triangles"]  # binary STL
+    assert cli.run(words) == 0
+    assert "Swept volume" in capsys.readouterr().out

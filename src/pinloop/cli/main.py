@@ -37,11 +37,13 @@ _MODULES = {
     "study": "studies",
     "worst": "studies",
     "allowed-speed": "standards",
+    "cell-map": "cells",
     "separation": "standards",
     "minimum-distance": "standards",
     "annex-b": "standards",
     "compare": "studies",
     "fit": "studies",
+    "swept": "cells",
     "brakes": "stops",
 }
 """The commands, in the order of the help, and the files of this folder that hold them."""

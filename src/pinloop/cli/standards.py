@@ -13,7 +13,7 @@ from ..safety.standards.allowed_speed import allowed_speed as find_allowed_speed
 from ..safety.standards.annexb import annex_b as make_tables
 from ..safety.standards.distances import minimum_distance as find_minimum_distance
 from ..safety.standards.separation import separation as find_separation
-from ..safety.studies.studyfile import read_study
+from ..safety.studies.studyfile import PlannedStudy, read_study
 from ..show.terminal import write
 from . import Exit
 from .options import (
@@ -93,11 +93,6 @@ def allowed_speed(
     if not limits:
         raise BadValue("there is no limit; write for example --within travel=250mm")
     plan = read_study(file)
-    settings = {
-        name: value
-        for name, value in plan.arguments.items()
-        if name not in ("brakes", "space", "sampling", "results", "jobs")
-    }
     person = _person(direction, point) | {
         "human_speed": human_speed,
         "detection": time(detection, "--detection"),
@@ -110,10 +105,16 @@ def allowed_speed(
         plan.arguments["sampling"],
         person=person,
         jobs=jobs_of(plan, jobs),
-        **settings,
+        **settings_of(plan),
     )
     give_result(as_json, result.as_dict, result.__rich__)
     return Exit.DONE if result.share > 0.0 else Exit.FAILED
+
+
+def settings_of(plan: PlannedStudy) -> dict[str, Any]:
+    """What a study file says besides cases and results, as arguments of `study`."""
+    other = ("brakes", "space", "sampling", "results", "jobs")
+    return {name: value for name, value in plan.arguments.items() if name not in other}
 
 
 def _limit(word: str) -> tuple[str, str | float]:

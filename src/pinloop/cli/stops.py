@@ -209,7 +209,7 @@ def stop(
     if band is not None:
         chosen = chosen.at_band(band.place)
     chosen = with_faults(chosen, fault or ())
-    state, more = _state(machine, q or (), speed or (), trajectory, at)
+    state, more = state_at_signal(machine, q or (), speed or (), trajectory, at)
     result = compute_stop(
         machine,
         **state,
@@ -298,7 +298,7 @@ def _fitting(brakes: Brakes, machine: Mechanism) -> Brakes:
         raise LoadError(f"holds {of}: {error}", source=brakes.source) from None
 
 
-def _state(
+def state_at_signal(
     machine: Mechanism,
     pose: Sequence[str],
     speed: Sequence[str],

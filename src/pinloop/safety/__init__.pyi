@@ -15,6 +15,7 @@ from .space.swept import SweptVolume, swept_volume
 from .standards.allowed_speed import AllowedSpeed, allowed_speed
 from .standards.annexb import AnnexB, annex_b
 from .standards.brake_heat import BrakeHeat, brake_heat
+from .standards.cell_map import CellMap, Watch, cell_map
 from .standards.comparison import Comparison, compare
 from .standards.distances import ApproachSpeed, MinimumDistance, minimum_distance
 from .standards.fit import Fit, fit_brakes
@@ -47,6 +48,7 @@ __all__ = [
     "Category0",
     "Category1",
     "Category2",
+    "CellMap",
     "Chain",
     "Comparison",
     "ConstantDeceleration",
@@ -81,10 +83,12 @@ __all__ = [
     "Study",
     "SweptVolume",
     "Trigger",
+    "Watch",
     "WorstCase",
     "allowed_speed",
     "annex_b",
     "brake_heat",
+    "cell_map",
     "clearance",
     "compare",
     "fit_brakes",

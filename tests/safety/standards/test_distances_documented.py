@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 DOCS = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["tables", "distances", "heat"])
+@pytest.mark.parametrize("name", ["tables", "distances", "heat", "map"])
 def test_the_program_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -24,6 +24,9 @@ def test_the_program_runs(
     if name == "tables":
         rows = (tmp_path / "six_axis_arm.annex_b.csv").read_text(encoding="utf-8").splitlines()
         assert len(rows) == 4 and "100 % of speed, extension and payload" in out
+    elif name == "map":
+        pages = (tmp_path / "cell.png", tmp_path / "cell.csv")
+        assert "Zones that must be free" in out and all(page.stat().st_size for page in pages)
     elif name == "heat":
         assert "an hour" in out and out.strip().split("\n")[-1].split()[1] in ("True", "False")
     else:

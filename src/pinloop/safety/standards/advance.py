@@ -166,6 +166,14 @@ def _advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Larges
     return shapes.largest(most)
 
 
+def fastest_before_command(stop: StopResult, shapes: Shapes) -> float:
+    """Largest horizontal speed of any point of the robot from the signal to the command [m/s]."""
+    run = _with_state(stop.run, stop.chain.command)
+    at = int(np.searchsorted(run.t, stop.chain.command, side="right")) - 1
+    before = _part(run, 0, at)
+    return _fastest(before, shapes, _along(None, before)).value
+
+
 Speeds = Callable[[JointMotions, Piece], Array]
 """Largest speed of a piece that matters, in each of many states, shape (n,) [m/s]."""
 

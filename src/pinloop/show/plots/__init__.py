@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
@@ -21,7 +21,16 @@ from ...errors import BadValue
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Chart", "Instant", "Line", "Shape", "draw_charts", "draw_map"]
+__all__ = [
+    "Chart",
+    "Instant",
+    "Line",
+    "Shape",
+    "Zones",
+    "draw_charts",
+    "draw_map",
+    "draw_zones",
+]
 
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5c00", "#3d9bd1", "#5b4fa0", "#222222")
@@ -166,11 +175,40 @@ def draw_charts(
     return _by_matplotlib("draw", title, columns, span, merged)
 
 
+class Zones(Protocol):
+    """Where people may be around a robot; see `pinloop.safety.CellMap`, which is one."""
+
+    @property
+    def shares(self) -> Sequence[float]:
+        """Shares of the speeds, rising."""
+
+    @property
+    def x(self) -> Array:
+        """Lines of the grid [m], shape (m,)."""
+
+    @property
+    def y(self) -> Array:
+        """Lines of the grid [m], shape (n,)."""
+
+    @property
+    def margins(self) -> Array:
+        """By how much people are farther away than needed [m], shape (k, n, m)."""
+
+    @property
+    def footprint(self) -> Sequence[Array]:
+        """Corners of polygons that the robot sweeps."""
+
+
 def draw_map(
     title: str, labels: tuple[str, str], points: Array, values: Array, unit: str
 ) -> Figure:
     """Draw values at points of a plane with matplotlib, coloured by size; see `figure`."""
     return _by_matplotlib("draw_map", title, labels, points, values, unit)
+
+
+def draw_zones(title: str, zones: Zones) -> Figure:
+    """Draw where people may be around a robot with matplotlib; see `figure`."""
+    return _by_matplotlib("draw_zones", title, zones)
 
 
 def _by_matplotlib(function: str, *arguments: object) -> Figure:

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import style
+from matplotlib import colormaps, style
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from ...boundary.marks import Array
 from ...tolerances import LOG_FLOOR, SAME
-from . import Chart, Instant, Line, place_labels, styled, thin_line
+from . import Chart, Instant, Line, Zones, place_labels, styled, thin_line
 
 _MOST_POINTS = 4000
 """Lines of more points are thinned; of many at one place the extreme ones stay."""
@@ -103,6 +105,40 @@ def draw_map(
         spots = axes.scatter(across, up, s=26.0, c=values[order], cmap="viridis", vmax=most)
         beyond = "max" if (values[order] > most).any() else "neither"
         figure.colorbar(spots, ax=axes, label=unit, shrink=0.85, extend=beyond)
+    return figure
+
+
+def draw_zones(title: str, zones: Zones) -> Picture:
+    """Draw from above where people may be at which speeds, and what the robot sweeps.
+
+    Edges of zones are interpolated between places; a zone is filled up to the next faster one.
+    """
+    shades = colormaps["YlOrRd_r"](np.linspace(0.15, 0.85, len(zones.shares)))
+    worst = np.minimum.accumulate(zones.margins, axis=0)
+    with style.context(_STYLE):
+        height = 0.72 * _WIDTHS[0] * float(np.ptp(zones.y) / np.ptp(zones.x)) + 1.5 * _ABOVE
+        height = min(max(height, _LEAST_HEIGHT), 1.5 * _WIDTHS[0])
+        figure = Picture(figsize=(_WIDTHS[0], height), layout="constrained")
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11.0, fontweight="bold")
+        axes = figure.add_subplot()
+        axes.set_aspect("equal")
+        axes.set(xlabel="x [m]", ylabel="y [m]", facecolor="#dcefdc")
+        handles: list[Any] = []
+        allowed = ("0 %: the robot must stand", *(f"{100 * s:g} %" for s in zones.shares))
+        for k in range(len(zones.shares) - 1, -1, -1):  # the smallest zone above all others
+            color = tuple(shades[k])
+            low = min(float(worst[k].min()), -1.0)
+            axes.contourf(zones.x, zones.y, worst[k], levels=[low, 0.0], colors=[color])
+            edge: Any = {"levels": [0.0], "colors": ["#444c56"], "linewidths": 0.8}
+            axes.contour(zones.x, zones.y, worst[k], **edge)
+            handles.insert(0, Patch(facecolor=color, edgecolor="#444c56", label=allowed[k]))
+        handles.append(Patch(facecolor="#dcefdc", edgecolor="#444c56", label=allowed[-1]))
+        swept = PolyCollection(zones.footprint, facecolors="#444c56", edgecolors="none", zorder=3)
+        axes.add_collection(swept)
+        handles.append(Patch(facecolor="#444c56", label="swept at full share"))
+        axes.legend(
+            handles=handles, title="allowed speed", loc="center left", bbox_to_anchor=(1.0, 0.5)
+        )
     return figure
 
 
