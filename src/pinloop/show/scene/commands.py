@@ -1,14 +1,15 @@
 """The viewer's command language; camera, light and ground, fitted to what is shown.
 
-Commands put solids at paths. They are what meshcat sends to its page (message pack of a small
-dictionary); meshcat's own classes draw a new random ``uuid`` every time, where here the same scene
-gives the same bytes.
+Commands are meshcat's own, with its objects and materials. Their ``uuid``, which meshcat draws by
+lot, is made from the path, so that the same scene gives the same bytes and a server sends nothing
+twice. Commands put solids at paths; paths begin at the root of a page, or at a node of a viewer.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator
+from copy import copy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,56 +22,78 @@ from ...boundary.marks import Array
 from ...errors import PinloopError
 from ...tables.report import Markup
 from ...tolerances import SAME, SAME_PLACE
-from .solids import Color, Solid, line_segments
+from .solids import Color, Solid, line_segments, meshcat
 
-Command = dict[str, Any]
-"""A command for the viewer: ``type``, ``path`` and what belongs to them."""
-
-_FORMAT = {"version": 4.5, "type": "Object"}
-_EXTENSIONS = {"f": 0x17, "u": 0x16}
-"""Message pack extensions by which meshcat's page knows float and unsigned 32 bit arrays."""
+Command = Any
+"""A command of meshcat: it has a ``path``, and ``lower`` gives what is sent."""
 
 
-def set_object(path: str, solid: Solid, material: dict[str, Any], matrix: ArrayLike) -> Command:
-    """Put a solid with a three.js material (without ``uuid``) at a path, placed by a matrix."""
-    shape, surface = f"{path}#geometry", f"{path}#material"
-    return {
-        "type": "set_object",
-        "path": path,
-        "object": {
-            "metadata": _FORMAT,
-            "geometries": [{"uuid": shape, **solid.geometry}],
-            "materials": [{"uuid": surface, **material}],
-            "object": {
-                "uuid": f"{path}#object",
-                "type": solid.kind,
-                "geometry": shape,
-                "material": surface,
-                "matrix": _by_columns(matrix),
-            },
-        },
-    }
+class _Geometry(meshcat.geometry.Geometry):
+    """A geometry in three.js's own words, placed by a matrix."""
+
+    def __init__(self, solid: Solid, matrix: ArrayLike) -> None:
+        self.solid, self.matrix = solid, np.asarray(matrix, dtype=float)
+
+    def lower(self, object_data: dict[str, Any]) -> dict[str, Any]:
+        return {"uuid": self.uuid, **self.solid.geometry}
+
+    def intrinsic_transform(self) -> Array:
+        return self.matrix.T  # three.js reads by columns what meshcat writes by rows
 
 
-def set_light(path: str, light: dict[str, Any]) -> Command:
-    """Put a light (three.js object without ``uuid``) at ``path``."""
-    content = {"metadata": _FORMAT, "object": {"uuid": f"{path}#object", **light}}
-    return {"type": "set_object", "path": path, "object": content}
+class _Light(meshcat.geometry.Object):
+    """A light in three.js's own words: meshcat has none."""
+
+    def __init__(self, **content: Any) -> None:
+        self.content = content
+
+    def lower(self) -> dict[str, Any]:
+        return {"object": {"uuid": self.uuid, **self.content}}
 
 
-def set_transform(path: str, matrix: ArrayLike) -> Command:
+class _ShadowMaterial(meshcat.geometry.GenericMaterial):
+    """What shows nothing but the shadows on it."""
+
+    _type = "ShadowMaterial"
+
+
+class _SetProperty(meshcat.commands.SetProperty):
+    """Leaves capitals of the name as they are."""
+
+    def lower(self) -> dict[str, Any]:
+        return {**super().lower(), "property": self.key}
+
+
+def set_object(path: str, solid: Solid, material: Any, matrix: ArrayLike) -> Command:
+    """Put a solid with a material of meshcat at a path, placed by a matrix."""
+    drawn = getattr(meshcat.geometry, solid.kind)(_Geometry(solid, matrix), copy(material))
+    drawn.geometry.uuid, drawn.material.uuid = f"{path}#geometry", f"{path}#material"
+    return _set_object(path, drawn)
+
+
+def _set_object(path: str, drawn: Any) -> Command:
+    drawn.uuid = f"{path}#object"
+    return meshcat.commands.SetObject(drawn, path=node_path(path))
+
+
+def set_transform(path: str, matrix: Array) -> Command:
     """Place the node at ``path`` in its parent, shape (4, 4)."""
-    return {"type": "set_transform", "path": path, "matrix": _by_columns(matrix)}
+    return meshcat.commands.SetTransform(matrix, node_path(path))
 
 
 def set_property(path: str, name: str, value: Any) -> Command:
     """Set a property of the node at ``path``."""
-    return {"type": "set_property", "path": path, "property": name, "value": value}
+    return _SetProperty(name, value, node_path(path))
+
+
+def node_path(path: str) -> Any:
+    """A path as meshcat has it."""
+    return meshcat.path.Path(tuple(step for step in path.split("/") if step))
 
 
 def packed(command: Command) -> bytes:
     """A command as the page reads it."""
-    return bytes(umsgpack.packb(_plain(command)))
+    return bytes(umsgpack.packb(command.lower()))
 
 
 def encoded(commands: Iterable[Command]) -> Iterator[str]:
@@ -78,37 +101,22 @@ def encoded(commands: Iterable[Command]) -> Iterator[str]:
     return (base64.b64encode(packed(command)).decode() for command in commands)
 
 
-def phong(color: Color, *, in_front: bool = False) -> dict[str, Any]:
-    """Slightly glossy three.js material of a colour; ``in_front`` of whatever else is there."""
-    red, green, blue, alpha = (min(max(float(value), 0.0), 1.0) for value in color)
-    channels = [round(255 * value) for value in (red, green, blue)]
-    return {
-        "type": "MeshPhongMaterial",
-        "color": channels[0] << 16 | channels[1] << 8 | channels[2],
-        "specular": 0x1C1C1C,
-        "shininess": 35,
-        "side": 2,
+def paint(
+    color: Color, kind: str = "MeshPhongMaterial", *, in_front: bool = False, **more: Any
+) -> Any:
+    """Material of a colour, slightly glossy; ``in_front`` of whatever else is there."""
+    *channels, alpha = (min(max(float(value), 0.0), 1.0) for value in color)
+    red, green, blue = (round(255 * value) for value in channels)
+    return getattr(meshcat.geometry, kind)(
+        color=red << 16 | green << 8 | blue,
         # three.js draws transparent objects after the others.
-        "transparent": alpha < 1 or in_front,
-        "depthTest": not in_front,
-        "opacity": alpha,
-    }
-
-
-def _by_columns(matrix: ArrayLike) -> list[float]:
-    """The 16 numbers of a matrix in the order of three.js."""
-    return [float(value) for value in np.asarray(matrix, dtype=float).T.ravel()]
-
-
-def _plain(value: Any) -> Any:
-    """Replace arrays in nested containers by their message pack extensions."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, np.ndarray):
-        return umsgpack.Ext(_EXTENSIONS[value.dtype.kind], value.tobytes())
-    return value
+        transparent=alpha < 1 or in_front,
+        opacity=alpha,
+        depthTest=not in_front,
+        specular=0x1C1C1C,
+        shininess=35,
+        **more,
+    )
 
 
 def viewer_script() -> Markup:
@@ -190,7 +198,9 @@ def _lights(center: Array, radius: float, toward: Array) -> list[Command]:
         "key": {"type": sun, "intensity": 0.72, "shadow": shadow | {"camera": camera}},
         "fill": {"type": sun, "color": 0xDDE6FF, "intensity": 0.30, "castShadow": False},
     }
-    commands += [set_light(f"/Lights/{n}", {"color": 0xFFFFFF} | own) for n, own in lights.items()]
+    for name, own_words in lights.items():
+        light = _Light(**{"color": 0xFFFFFF} | own_words)
+        commands.append(_set_object(f"/Lights/{name}", light))
     commands.append(_at("/Lights/key", center + radius * (3.6 * toward - 2.4 * side + 3.2 * up)))
     commands.append(_at("/Lights/fill", center + radius * (3.0 * toward + 4.0 * side)))
     # The page makes every object cast shadows; two sets of them would only confuse, and the sky
@@ -217,8 +227,8 @@ def _ground(center: Array, radius: float, floor: float) -> list[Command]:
     lift, wide = 1e-3 * radius, 40 * radius
     sheet = {"type": "PlaneGeometry", "width": wide, "height": wide}
     plane = Solid(sheet, np.eye(4), np.zeros((0, 3)))
-    shadow = {"type": "ShadowMaterial", "color": 0, "opacity": 0.13, "transparent": True}
-    lines = {"type": "LineBasicMaterial", "color": 0xFFFFFF, "vertexColors": 2}
+    shadow = _ShadowMaterial(color=0, opacity=0.13)
+    lines = meshcat.geometry.LineBasicMaterial(vertexColors=True)
     axes = np.diag([0.8 * radius, 0.8 * radius, 0.8 * radius, 1.0])
     return [
         set_object("/Grid", _grid(step, 24), lines, _shifted((*middle, floor - 2 * lift))),

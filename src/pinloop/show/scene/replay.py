@@ -20,7 +20,7 @@ from ...boundary.marks import Array, Integers
 from ...simulation.trajectory import Trajectory
 from ...tables.report import Markup, render
 from ...tolerances import SLIDER_STEP, STILL
-from .commands import Command, encoded, light_scene, phong, set_object
+from .commands import Command, encoded, light_scene, paint, set_object
 from .motion import (
     Arrow,
     Spans,
@@ -276,17 +276,17 @@ def make_replay(
 def _drawing(besides: Additions, lines: Sequence[Solid], size: float) -> Iterator[Command]:
     """Commands that draw paths, seen over whatever hides them, surfaces and arrows."""
     for k, (trace, line) in enumerate(zip(besides.traces, lines, strict=True)):
-        paint = phong(trace.color, in_front=True) | {"type": "MeshBasicMaterial"}
-        yield set_object(f"traces/{k}", line, paint, np.eye(4))
+        flat = paint(trace.color, "MeshBasicMaterial", in_front=True)
+        yield set_object(f"traces/{k}", line, flat, np.eye(4))
     for k, layer in enumerate(besides.layers):
-        paint = phong(layer.color) | {"flatShading": True}
-        yield set_object(f"layers/{k}", facets(layer.vertices, layer.faces), paint, np.eye(4))
+        surface = facets(layer.vertices, layer.faces)
+        yield set_object(f"layers/{k}", surface, paint(layer.color, flatShading=True), np.eye(4))
     shaft, tip = cylinder(0.006 * size, 1.0), cylinder(0.018 * size, 0.06 * size, tip=0.0)
     for k, arrow in enumerate(besides.arrows):
-        paint = phong(MOMENT if arrow.moment else FORCE, in_front=True)
+        color = paint(MOMENT if arrow.moment else FORCE, in_front=True)
         parts = {"shaft": shaft, "tip": tip} | ({"second": tip} if arrow.moment else {})
         for name, solid in parts.items():
-            yield set_object(f"arrows/{k}/{name}", solid, paint, solid.matrix)
+            yield set_object(f"arrows/{k}/{name}", solid, color, solid.matrix)
 
 
 def _scale(arrows: Sequence[Arrow], moment: bool, size: float) -> float:

@@ -22,7 +22,7 @@ from ...model.mechanism import Mechanism
 from ...model.pairs import SymbolSolid, align_z
 from ...model.tree import LoopJoint
 from ...model.workspace import create_data
-from .commands import Command, light_scene, phong, set_object, set_property, set_transform
+from .commands import Command, light_scene, paint, set_object, set_property, set_transform
 from .solids import Color, MeshFiles, Solid, cylinder, make_solid, ring
 
 _PALETTE: tuple[Color, ...] = (
@@ -148,7 +148,7 @@ class Scene:
             set_object(
                 part.path,
                 part.solid,
-                phong(part.color, in_front=part.in_front),
+                paint(part.color, in_front=part.in_front),
                 part.matrix @ part.solid.matrix,
             )
             for part in self.parts

@@ -15,13 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ...boundary.marks import Array, Integers
 from ...boundary.meshes import mesh_unit, read_mesh_parts
 from ...errors import BadValue, PinloopWarning
 from ...tolerances import THIN_TRIANGLE
+
+with warnings.catch_warnings():
+    # Its server, which comes along, uses what zmq calls deprecated.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import meshcat as meshcat
+    from meshcat.geometry import pack_numpy_array
 
 Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, each in [0, 1]."""
@@ -170,21 +175,14 @@ def line_segments(points: Array, colors: Array) -> Solid:
 
 
 def _buffer(points: Array, faces: Integers | None, **attributes: Array) -> Solid:
-    """three.js buffers; arrays are packed when the command is."""
+    """three.js buffers."""
     rows = {"position": points, **attributes}
-    data: dict[str, Any] = {
-        "attributes": {name: _attribute(v.astype("<f4"), 3, "Float32") for name, v in rows.items()}
-    }
+    data = {"attributes": {name: pack_numpy_array(values.T) for name, values in rows.items()}}
     if faces is not None:
-        data["index"] = _attribute(faces.astype("<u4"), 1, "Uint32")
+        data["index"] = pack_numpy_array(faces.ravel().astype(np.uint32))
     low, high = points.min(axis=0), points.max(axis=0)
     corners = (low + high) / 2 + _corners(*(high - low) / 2)
     return Solid({"type": "BufferGeometry", "data": data}, np.eye(4), corners)
-
-
-def _attribute(values: NDArray[Any], size: int, kind: str) -> dict[str, Any]:
-    array = {"array": values.ravel(), "type": f"{kind}Array"}
-    return {"itemSize": size, **array, "normalized": False}
 
 
 def _corners(x: float, y: float, z: float) -> Array:
@@ -324,14 +322,15 @@ def _bytes(solid: Solid) -> int:
     if solid.kind != "Mesh" or solid.geometry["type"] != "BufferGeometry":
         return 0
     data = solid.geometry["data"]
-    return sum(int(e["array"].nbytes) for e in (*data["attributes"].values(), data["index"]))
+    return sum(len(e["array"].data) for e in (*data["attributes"].values(), data["index"]))
 
 
 def _arrays(solid: Solid) -> tuple[Array, Integers]:
     """Vertices and faces."""
     data: dict[str, Any] = solid.geometry["data"]
-    vertices = np.asarray(data["attributes"]["position"]["array"], dtype=float).reshape(-1, 3)
-    return vertices, np.asarray(data["index"]["array"], dtype=np.int64).reshape(-1, 3)
+    vertices = np.frombuffer(data["attributes"]["position"]["array"].data, dtype=np.float32)
+    faces = np.frombuffer(data["index"]["array"].data, dtype=np.uint32)
+    return vertices.astype(float).reshape(-1, 3), faces.astype(np.int64).reshape(-1, 3)
 
 
 def _simplified(solid: Solid, vertices: Array, faces: Integers, cell: float) -> Solid | None:
