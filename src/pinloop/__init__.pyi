@@ -83,6 +83,7 @@ from .scenarios.fmu import export_fmu
 from .scenarios.reading import load_scenario
 from .scenarios.scenario_entries import Scenario
 from .show.scene import save_html, view
+from .show.scene.meshcat_robot import MeshcatRobot
 from .simulation.batch import Batch, simulate_many
 from .simulation.events import (
     close_loop,
@@ -120,6 +121,7 @@ __all__ = [
     "LoadError",
     "LoopNotClosed",
     "Mechanism",
+    "MeshcatRobot",
     "Mode",
     "MuntheKaas",
     "NotFinite",

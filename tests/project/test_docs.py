@@ -6,17 +6,21 @@ from __future__ import annotations
 import importlib
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pinloop as pl
+from pinloop.show.scene.solids import meshcat
 
 from .. import rounded
 from ..pages import blocks as fenced
 from ..pages import run_page
+from ..show.browser import end_server
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -160,6 +164,24 @@ def left_out(code: str) -> bool:
     return any(code.startswith(beginning) for beginning in NOT_RUN)
 
 
+@pytest.fixture
+def viewers_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Viewers of meshcat that a page opens are closed after it."""
+    windows: list[Any] = []
+    cls = meshcat.visualizer.ViewerWindow
+    construct = cls.__init__
+
+    def remember(window: Any, *arguments: Any, **options: Any) -> None:
+        construct(window, *arguments, **options)
+        windows.append(window)
+
+    monkeypatch.setattr(cls, "__init__", remember)
+    yield
+    for window in windows:
+        end_server(window)
+
+
+@pytest.mark.usefixtures("viewers_end")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_programs_and_commands_of_a_page_run(
     page: Path,

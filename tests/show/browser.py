@@ -58,6 +58,13 @@ def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
         time.sleep(0.03)
 
 
+def end_server(window: Any) -> None:
+    """End the server behind a window of meshcat, which leaves it to the end of Python."""
+    window.server_proc.kill()
+    window.server_proc.communicate()
+    window.zmq_socket.close()
+
+
 class Browser(AbstractContextManager["Browser"]):
     """A page in a browser, for a ``with`` block.
 

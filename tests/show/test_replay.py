@@ -200,8 +200,9 @@ def circle(count: int) -> Array:
 
 def vertices_of(solid: Solid) -> tuple[Array, NDArray[np.int64]]:
     data = solid.geometry["data"]
-    vertices = np.asarray(data["attributes"]["position"]["array"], dtype=float).reshape(-1, 3)
-    return vertices, np.asarray(data["index"]["array"], dtype=np.int64).reshape(-1, 3)
+    vertices = np.frombuffer(data["attributes"]["position"]["array"].data, "<f4")
+    faces = np.frombuffer(data["index"]["array"].data, "<u4")
+    return vertices.reshape(-1, 3).astype(float), faces.reshape(-1, 3).astype(np.int64)
 
 
 @pytest.mark.parametrize(

@@ -439,21 +439,42 @@ class Trajectory:
         return page
 
     def view(
-        self, *, open_browser: bool = False, announce: bool = True, **options: Unpack[Replay]
+        self,
+        *,
+        viewer: Any = None,
+        open_browser: bool = False,
+        announce: bool = True,
+        **options: Unpack[Replay],
     ) -> Any:
         """Play the run in the browser.
 
         Args:
+            viewer: a ``meshcat.Visualizer`` to draw into, instead of opening another viewer.
             open_browser: whether a browser is opened.
             announce: whether the address is printed.
             options: what is shown; the fields of `Replay`.
 
         Returns:
             The viewer: ``show(t)`` goes to a time [s], ``wait`` waits for Ctrl-C, ``close`` ends
-            it; a notebook shows it below the cell.
+            it; a notebook shows it below the cell. With ``viewer``, the robot in it, a
+            `pinloop.MeshcatRobot`.
         """
+        if viewer is not None:
+            return forward("show.scene.meshcat_robot", "show_run", self, viewer, **options)
         show = open_browser, announce
         return forward("show.scene.run_page", "play_run", self, *show, **options)
+
+    def animation(self, viewer: Any = None, **options: Unpack[Replay]) -> Any:
+        """The run as a ``meshcat.animation.Animation``, for ``viewer.set_animation``.
+
+        It moves what `view` has drawn in a viewer, or `pinloop.MeshcatRobot`: bodies, symbols of
+        loop joints and locks, and arrows of forces. Its frame 0 is the start of the run.
+
+        Args:
+            viewer: the ``meshcat.Visualizer``; by default one at its root.
+            options: what is shown; the fields of `Replay`.
+        """
+        return forward("show.scene.meshcat_robot", "animate", self, viewer, **options)
 
 
 def sampled(run: Trajectory, every: float) -> Trajectory:

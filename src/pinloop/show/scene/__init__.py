@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import overload
+from typing import TYPE_CHECKING, Any, overload
 
 from numpy.typing import ArrayLike
 
 from ...assembly.assemble import assemble
 from ...boundary.arguments import public
 from ...boundary.files import write_text
+from ...boundary.values import forward
+from ...errors import BadValue
 from ...model.mechanism import Mechanism, require_robot
 from ...tables.report import render
 from .commands import encoded, viewer_script
@@ -21,6 +23,9 @@ from .dragging import RobotExhibit
 from .live import Viewer
 from .scene import LOOP, Scene, make_scene
 from .solids import css_color
+
+if TYPE_CHECKING:
+    from .meshcat_robot import MeshcatRobot
 
 __all__ = ["save_html", "view"]
 
@@ -33,41 +38,56 @@ def view(
 def view(
     robot: Mechanism, q: ArrayLike | None = None, *, html: str | Path, open_browser: bool = False
 ) -> Path: ...
+@overload
+def view(
+    robot: Mechanism,
+    q: ArrayLike | None = None,
+    *,
+    html: None = None,
+    viewer: Any,
+    open_browser: bool = False,
+) -> MeshcatRobot: ...
 @public
 def view(
     robot: Mechanism,
     q: ArrayLike | None = None,
     *,
     html: str | Path | None = None,
+    viewer: Any = None,
     open_browser: bool = False,
-) -> Viewer | Path:
+) -> Viewer | Path | MeshcatRobot:
     """Show a robot.
 
     Args:
         robot: the robot.
         q: configuration, shape (nq,); by default the assembled one nearest to neutral.
         html: file to write one self-contained page to, instead of opening a live viewer.
+        viewer: a ``meshcat.Visualizer`` to draw the robot into, instead of opening another one.
         open_browser: open the viewer or the page in the browser.
 
     Returns:
         The live viewer, or the path of the page. ``url`` of the viewer is where to look; there,
         sliders move the robot, whose loops stay closed. ``show(q)`` moves it from here, and ``q``
-        is where it is.
+        is where it is. With ``viewer``, the robot in it: ``display(q)`` moves it.
 
     Raises:
         LoopNotClosed: no ``q`` is given and none closes the loops.
         BadValue: ``q`` is no configuration of the robot, or the page cannot be written.
     """
+    if viewer is not None:
+        if html is not None:
+            raise BadValue("a robot goes into a file or into a viewer; leave out html or viewer")
+        return _show_in(viewer, robot, q, open_browser)
     if html is not None:
         path = save_html(robot, html, q)
         if open_browser:
             webbrowser.open(path.resolve().as_uri(), new=2)
         return path
     configuration = _configuration(robot, q)
-    viewer = Viewer(RobotExhibit(make_scene(robot), configuration))
+    live = Viewer(RobotExhibit(make_scene(robot), configuration))
     if open_browser:
-        viewer.open()
-    return viewer
+        live.open()
+    return live
 
 
 @public
@@ -88,6 +108,17 @@ def save_html(robot: Mechanism, path: str | Path, q: ArrayLike | None = None) ->
     """
     configuration = _configuration(robot, q)
     return write_text(path, page(make_scene(robot), configuration))
+
+
+def _show_in(
+    viewer: Any, robot: Mechanism, q: ArrayLike | None, open_browser: bool
+) -> MeshcatRobot:
+    """Draw a robot in a viewer of meshcat."""
+    display: MeshcatRobot = forward("show.scene.meshcat_robot", "MeshcatRobot", viewer, robot)
+    display.display(_configuration(robot, q))
+    if open_browser:
+        viewer.open()
+    return display
 
 
 def page(scene: Scene, q: ArrayLike) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator
-from copy import copy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -57,6 +56,18 @@ class _ShadowMaterial(meshcat.geometry.GenericMaterial):
     _type = "ShadowMaterial"
 
 
+class _SetObject(meshcat.commands.SetObject):
+    """Has a ``uuid`` for everything from its path."""
+
+    def lower(self) -> dict[str, Any]:
+        path = self.path.lower()
+        self.object.uuid = f"{path}#object"
+        for name, part in vars(self.object).items():
+            if isinstance(part, meshcat.geometry.SceneElement):
+                part.uuid = f"{path}#{name}"
+        return dict(super().lower())
+
+
 class _SetProperty(meshcat.commands.SetProperty):
     """Leaves capitals of the name as they are."""
 
@@ -66,14 +77,8 @@ class _SetProperty(meshcat.commands.SetProperty):
 
 def set_object(path: str, solid: Solid, material: Any, matrix: ArrayLike) -> Command:
     """Put a solid with a material of meshcat at a path, placed by a matrix."""
-    drawn = getattr(meshcat.geometry, solid.kind)(_Geometry(solid, matrix), copy(material))
-    drawn.geometry.uuid, drawn.material.uuid = f"{path}#geometry", f"{path}#material"
-    return _set_object(path, drawn)
-
-
-def _set_object(path: str, drawn: Any) -> Command:
-    drawn.uuid = f"{path}#object"
-    return meshcat.commands.SetObject(drawn, path=node_path(path))
+    drawn = getattr(meshcat.geometry, solid.kind)(_Geometry(solid, matrix), material)
+    return _SetObject(drawn, path=node_path(path))
 
 
 def set_transform(path: str, matrix: Array) -> Command:
@@ -134,6 +139,7 @@ def viewer_script() -> Markup:
 
 # -- camera, light and ground ----------------------------------------------------------------------
 
+CAMERA = "/Cameras/default/rotated/<object>"
 FIELD_OF_VIEW = 32.0
 """Vertical angle of view [deg]; a narrow one, so that parallel links look parallel."""
 
@@ -200,7 +206,7 @@ def _lights(center: Array, radius: float, toward: Array) -> list[Command]:
     }
     for name, own_words in lights.items():
         light = _Light(**{"color": 0xFFFFFF} | own_words)
-        commands.append(_set_object(f"/Lights/{name}", light))
+        commands.append(_SetObject(light, path=node_path(f"/Lights/{name}")))
     commands.append(_at("/Lights/key", center + radius * (3.6 * toward - 2.4 * side + 3.2 * up)))
     commands.append(_at("/Lights/fill", center + radius * (3.0 * toward + 4.0 * side)))
     # The page makes every object cast shadows; two sets of them would only confuse, and the sky
@@ -260,21 +266,26 @@ def _camera(points: Array, center: Array, radius: float, toward: Array) -> list[
     The page always looks at its own origin. So the scene is shifted to have the robot's centre
     there, and the camera is shifted back: the nodes keep their coordinates in the world.
     """
-    position = _distance(points, toward) * toward
+    return [
+        *look_at(center),
+        set_property(CAMERA, "fov", FIELD_OF_VIEW),
+        set_property(CAMERA, "near", 0.02 * radius),
+        set_property(CAMERA, "far", 200 * radius),
+        look_from(_distance(points, toward) * toward),
+    ]
+
+
+def look_at(center: Array) -> list[Command]:
+    """Let the camera turn about a point in the world [m]; it is shifted with it."""
     scene = np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1]])
     scene[:3, 3] = -scene[:3, :3] @ center
-    camera = "/Cameras/default/rotated/<object>"
-    return [
-        set_transform("/", scene),
-        _at("/Cameras", center),
-        set_property(camera, "fov", FIELD_OF_VIEW),
-        set_property(camera, "near", 0.02 * radius),
-        set_property(camera, "far", 200 * radius),
-        # The camera's own axes are those of three.js: y up.
-        set_property(
-            camera, "position", [float(position[0]), float(position[2]), float(-position[1])]
-        ),
-    ]
+    return [set_transform("/", scene), _at("/Cameras", center)]
+
+
+def look_from(position: Array) -> Command:
+    """Put the camera at a place [m] from the point about which it turns."""
+    x, y, z = (float(value) for value in position)
+    return set_property(CAMERA, "position", [x, z, -y])  # its axes are those of three.js: y up
 
 
 def _distance(points: Array, toward: Array) -> float:

@@ -32,7 +32,7 @@ from .motion import (
     standing_spans,
 )
 from .scene import Node, Scene, make_scene
-from .solids import Color, Solid, cylinder, decimate, facets, tube
+from .solids import Color, cylinder, decimate, facets, tube
 
 MESH_BYTES = 4_500_000
 """What the meshes of a robot may take; base64 adds a third."""
@@ -41,7 +41,7 @@ _TRACE_POINTS = 1600
 FORCE: Color = (0.04, 0.49, 0.24, 1.0)
 MOMENT: Color = (0.48, 0.24, 0.72, 1.0)
 """Colours of arrows."""
-_ARROW = 0.35
+ARROW = 0.35
 """Length of the longest arrow over that of the robot."""
 _SPEEDS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 _FAST_SPEEDS = (100.0, 20.0, 5.0)
@@ -246,10 +246,8 @@ def make_replay(
     moving = matrices[:, moves]
     points = np.vstack([scene.points(pose) for pose in q[[0, len(t) // 2, -1]]])
     size = max(float(np.ptp(points, axis=0).max()), 1e-3)
-    lines = [
-        tube(_path(run, t, trace, len(besides.traces)), 0.003 * size) for trace in besides.traces
-    ]
-    points = np.vstack([points, *(line.corners for line in lines)])
+    lines = [_path(run, t, trace, len(besides.traces)) for trace in besides.traces]
+    points = np.vstack([points, *lines])
     return Replay(
         scene=scene,
         commands=(
@@ -261,7 +259,7 @@ def make_replay(
         t=t,
         paths=tuple(scene.nodes[k].path for k in moves),
         positions=moving[:, :, :3, 3],
-        quaternions=_quaternions(moving[:, :, :3, :3]),
+        quaternions=quaternions_of(moving[:, :, :3, :3]),
         standing={name: spans.get(name, ()) for name in names},
         opened=opened_spans(run),
         additions=besides,
@@ -273,11 +271,16 @@ def make_replay(
     )
 
 
-def _drawing(besides: Additions, lines: Sequence[Solid], size: float) -> Iterator[Command]:
-    """Commands that draw paths, seen over whatever hides them, surfaces and arrows."""
+def draw_path(path: str, points: Array, color: Color, size: float) -> Command:
+    """Draw a line through points [m], (k, 3), seen over whatever hides it, in a scene of a size."""
+    flat = paint(color, "MeshBasicMaterial", in_front=True)
+    return set_object(path, tube(points, 0.003 * size), flat, np.eye(4))
+
+
+def _drawing(besides: Additions, lines: Sequence[Array], size: float) -> Iterator[Command]:
+    """Commands that draw paths, surfaces and arrows."""
     for k, (trace, line) in enumerate(zip(besides.traces, lines, strict=True)):
-        flat = paint(trace.color, "MeshBasicMaterial", in_front=True)
-        yield set_object(f"traces/{k}", line, flat, np.eye(4))
+        yield draw_path(f"traces/{k}", line, trace.color, size)
     for k, layer in enumerate(besides.layers):
         surface = facets(layer.vertices, layer.faces)
         yield set_object(f"layers/{k}", surface, paint(layer.color, flatShading=True), np.eye(4))
@@ -292,7 +295,7 @@ def _drawing(besides: Additions, lines: Sequence[Solid], size: float) -> Iterato
 def _scale(arrows: Sequence[Arrow], moment: bool, size: float) -> float:
     """N or N m per m of the arrows."""
     largest = max((arrow.largest for arrow in arrows if arrow.moment is moment), default=0.0)
-    return round_scale(largest, _ARROW * size) if largest > 0 else 0.0
+    return round_scale(largest, ARROW * size) if largest > 0 else 0.0
 
 
 def _in_cells(points: Array, name: str) -> dict[str, Any]:
@@ -315,7 +318,7 @@ def _text(content: NDArray[Any]) -> str:
     return base64.b64encode(content.tobytes()).decode()
 
 
-def _quaternions(rotations: Array) -> Array:
+def quaternions_of(rotations: Array) -> Array:
     """Quaternions (x, y, z, w) of (k, n, 3, 3), each in the half space of the one before it."""
     if rotations.size == 0:
         return np.zeros((*rotations.shape[:2], 4))

@@ -34,7 +34,7 @@ _MOST_WITH_FORCES = 3000
 _MOST_EVENTS = 100
 _TOOLS = ("tcp", "tool0", "tool", "ee", "end_effector", "flange")
 """Frames whose path is drawn unless the user says otherwise; the first that there is."""
-_LINES: tuple[Color, ...] = (
+LINES: tuple[Color, ...] = (
     (0.80, 0.12, 0.45, 1.0),
     (0.12, 0.40, 0.75, 1.0),
     (0.85, 0.55, 0.05, 1.0),
@@ -42,7 +42,7 @@ _LINES: tuple[Color, ...] = (
     (0.36, 0.30, 0.74, 1.0),
 )
 """Colours of traces, one after the other."""
-_LOCKED: Color = (0.12, 0.44, 0.71, 1.0)
+LOCKED: Color = (0.12, 0.44, 0.71, 1.0)
 """Colour of locked joints, as the page has it."""
 
 
@@ -96,7 +96,7 @@ def run_page(run: Trajectory, options: ReplayOptions, *, live: bool = False) -> 
         replay=replay,
         asked=options,
         rate=(len(replay.t) - 1) / duration if duration > 0 else np.inf,
-        locked=_LOCKED if any(replay.standing.values()) else None,
+        locked=LOCKED if any(replay.standing.values()) else None,
         loops=LOOP if any("loops/" in path for path in replay.paths) else None,
         arrows=((FORCE, False, "N", "force"), (MOMENT, True, "N m", "moment (two tips)")),
         at_loops={arrow.name for arrow in arrows} & {loop.name for loop in run.robot.loops},
@@ -142,11 +142,11 @@ class RunExhibit:
 def run_replay(run: Trajectory, options: ReplayOptions) -> Replay:
     """The replay of a run within the bounds of a page."""
     ghosts = checked_times(run, options.ghosts, "a ghost")
-    frames = _traced(run.robot, options)
+    frames = traced_frames(run.robot, options)
     forces = force_names(run, options.forces)
     t = np.union1d(frame_times(run, rate=options.rate, most=_most(run, 2 * len(forces))), ghosts)
     additions = Additions(
-        traces=[Trace(name, _LINES[k % len(_LINES)]) for k, name in enumerate(frames)],
+        traces=[Trace(name, LINES[k % len(LINES)]) for k, name in enumerate(frames)],
         ghosts=ghosts,
         arrows=arrows_of(run, t, forces, moments=options.moments),
         events=_events(run),
@@ -163,7 +163,7 @@ def _most(run: Trajectory, arrows: int) -> int:
     return max(min(most, _MOST_WITH_FORCES) if arrows else most, 1)
 
 
-def _traced(robot: Mechanism, options: ReplayOptions) -> Sequence[str]:
+def traced_frames(robot: Mechanism, options: ReplayOptions) -> Sequence[str]:
     """Frames whose path is drawn."""
     if options.traces is not None:
         names = (options.traces,) if isinstance(options.traces, str) else tuple(options.traces)

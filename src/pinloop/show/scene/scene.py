@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -122,6 +122,10 @@ class Scene:
                 matrix[:3, :3] = placed[1][:3, :3]
         return matrix
 
+    def placing_in(self, data: pin.Data) -> list[Command]:
+        """Commands that move the robot to where ``data`` has the frames of its model."""
+        return [set_transform(node.path, self._placement(node, data)) for node in self.nodes]
+
     def points(self, q: ArrayLike) -> Array:
         """Corners of everything that is seen at ``q``, in the world [m], shape (n, 3)."""
         placements = self.placements(q)
@@ -134,21 +138,23 @@ class Scene:
 
     def placing(self, q: ArrayLike) -> list[Command]:
         """Commands that move the robot to configuration ``q``."""
-        placements = zip(self.nodes, self.placements(q), strict=True)
-        return [set_transform(node.path, matrix) for node, matrix in placements]
+        data = create_data(self.robot.model)
+        q = self.robot.checked_configuration(q)
+        pin.framesForwardKinematics(self.robot.model, data, q)
+        return self.placing_in(data)
 
     def commands(self, q: ArrayLike) -> list[Command]:
         """Commands that draw everything at ``q``: stage and camera, the parts, their placement."""
         hidden = [set_property(path, "visible", False) for path in self.hidden]
         return [*light_scene(self.points(q)), *self.drawing(), *self.placing(q), *hidden]
 
-    def drawing(self) -> list[Command]:
-        """Commands that put all parts on their nodes."""
+    def drawing(self, **surface: Any) -> list[Command]:
+        """Commands that put all parts on their nodes; ``surface`` is more of their materials."""
         return [
             set_object(
                 part.path,
                 part.solid,
-                paint(part.color, in_front=part.in_front),
+                paint(part.color, in_front=part.in_front, **surface),
                 part.matrix @ part.solid.matrix,
             )
             for part in self.parts
@@ -180,6 +186,13 @@ def make_scene(robot: Mechanism, *, marked: Iterable[str] | None = None) -> Scen
     return Scene(robot, tuple(scene.nodes), tuple(scene.parts), hidden, marks, loops)
 
 
+def make_collision_scene(robot: Mechanism) -> Scene:
+    """The collision shapes of a robot alone."""
+    scene = _Builder(robot)
+    scene.add("robot", _shapes(robot, "collision"))
+    return Scene(robot, tuple(scene.nodes), tuple(scene.parts), ())
+
+
 class _Piece(NamedTuple):
     """A solid with a name of its own and a placement (4, 4) on the body that carries it."""
 
@@ -204,7 +217,7 @@ class _Builder:
         """Draw pieces on bodies, in a group that can be switched on and off; return their paths."""
         first = len(self.parts)
         for piece in pieces:
-            path = f"{group}/{_name(piece.carrier)}"
+            path = f"{group}/{node_name(piece.carrier)}"
             if path not in self._index:
                 self._index[path] = self._add_node(path, self.robot.frame_id(piece.carrier))
             self._draw(self._index[path], piece.name, piece.solid, piece.matrix, piece.color, **how)
@@ -212,7 +225,7 @@ class _Builder:
 
     def add_loop(self, loop: LoopJoint, size: float, *, in_front: bool) -> tuple[str, ...]:
         """Draw a symbol at frames A and B, and the rod between them if it is one."""
-        first, symbol, path = len(self.parts), loop.pair.symbol, f"loops/{_name(loop.name)}"
+        first, symbol, path = len(self.parts), loop.pair.symbol, f"loops/{node_name(loop.name)}"
         at_a, at_b = ([_sized(part, size) for part in side] for side in (symbol.at_a, symbol.at_b))
         # Both frames have a part of the symbol: where the loop is open, they are apart.
         at_b = at_b or [(ring(0.75 * size, 0.14 * size), np.eye(4))]
@@ -236,7 +249,7 @@ class _Builder:
         self, node: int, name: str, solid: Solid, matrix: Array, color: Color, **how: bool
     ) -> None:
         """Add a part under a path of its own."""
-        stem = f"{self.nodes[node].path}/{_name(name)}"
+        stem = f"{self.nodes[node].path}/{node_name(name)}"
         path, number = stem, 1
         while path in self._taken:
             number += 1
@@ -245,12 +258,12 @@ class _Builder:
         self.parts.append(Part(path, node, solid, matrix, color, **how))
 
 
-def _shapes(robot: Mechanism) -> Iterator[_Piece]:
-    """The visual shapes of the robot's file, or all if there are none."""
+def _shapes(robot: Mechanism, role: str | None = None) -> Iterator[_Piece]:
+    """The shapes of one role in the robot's file; the visual ones by default, or all if none is."""
     files = MeshFiles()
     order = {body: index for index, body in enumerate((*robot.bodies, GROUND))}
-    visuals = [geometry for geometry in robot.geometry if geometry.role == "visual"]
-    for geometry in visuals or robot.geometry:
+    chosen = [part for part in robot.geometry if part.role == (role or "visual")]
+    for geometry in chosen if chosen or role else robot.geometry:
         shape = geometry.shape
         if shape.kind != "mesh":
             solids = [make_solid(shape.kind, shape.size)]
@@ -265,7 +278,7 @@ def _shapes(robot: Mechanism) -> Iterator[_Piece]:
             yield _Piece(geometry.name, geometry.body, solid, matrix, color)
 
 
-def _name(name: str) -> str:
+def node_name(name: str) -> str:
     """A name as one step of a path, where ``/`` would separate two."""
     return name.replace("/", "\u2215")
 
