@@ -273,9 +273,8 @@ def guesses() -> list[Guess]:
     for axis in axes():
         robot = robot_of(axis.robot)
         result = axis.row.stop(robot, pl.Brakes.template(robot))
-        joint, band = result.joints[axis.row.joint], result.guesses.stopping_time
-        assert band is not None
-        found.append(Guess(axis, joint.time, abs(joint.angle), band))
+        joint, band = result.joints[axis.row.joint], result.intervals["stopping_time"]
+        found.append(Guess(axis, joint.time, abs(joint.angle), (band.low, band.high)))
     return found
 
 
@@ -333,7 +332,7 @@ def _summary(errors: Sequence[float]) -> tuple[float, float, float, float]:
 def guess_table(found: Sequence[Guess]) -> str:
     """Published and computed times and angles with guessed brakes."""
     head = (
-        "robot", "axis", "time [ms]", "guessed", "nine of ten", "angle [deg]", "guessed",
+        "robot", "axis", "time [ms]", "guessed", "95 %", "angle [deg]", "guessed",
         "published time within",
     )  # fmt: skip
     rows = []

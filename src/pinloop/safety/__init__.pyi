@@ -1,4 +1,5 @@
 from .brakes.brakes import Brakes
+from .brakes.distributions import Correlation, ParameterDistribution
 from .brakes.joint_brake import Chain, JointBrake
 from .brakes.laws import (
     ConstantDeceleration,
@@ -22,8 +23,10 @@ from .standards.fit import Fit, fit_brakes
 from .standards.fit_law import LawFits, fit_law
 from .standards.published import Measured, StoppingTable
 from .standards.separation import Separation, separation
+from .stopping.bands import sample_stop
 from .stopping.differentiation import what_it_depends_on
 from .stopping.guesses import Guesses
+from .stopping.intervals import Interval, StopBands
 from .stopping.plan import Category0, Category1, Category2, Trigger
 from .stopping.prepared_robot import Payload
 from .stopping.recorded import JointTrajectory
@@ -54,11 +57,13 @@ __all__ = [
     "ConstantDeceleration",
     "ConstantTime",
     "Corners",
+    "Correlation",
     "DriveTorque",
     "FirstOrder",
     "Fit",
     "Grid",
     "Guesses",
+    "Interval",
     "JerkLimited",
     "JointBrake",
     "JointStop",
@@ -67,6 +72,7 @@ __all__ = [
     "Measured",
     "MinimumDistance",
     "Obstacle",
+    "ParameterDistribution",
     "Payload",
     "PointStop",
     "Random",
@@ -76,6 +82,7 @@ __all__ = [
     "Sobol",
     "Space",
     "Standstill",
+    "StopBands",
     "StopLaw",
     "StopResult",
     "StopSensitivity",
@@ -95,6 +102,7 @@ __all__ = [
     "fit_law",
     "joint_limits",
     "minimum_distance",
+    "sample_stop",
     "self_collisions",
     "separation",
     "single_faults",

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import pinloop as pl
 from pinloop.boundary.yaml import read_yaml
 from pinloop.safety.brakes.brakes import Brakes
+from pinloop.safety.brakes.distributions import Correlation
 from pinloop.safety.brakes.file import brakes_text
 from pinloop.safety.brakes.joint_brake import (
     CHAIN_PARAMETERS,
@@ -410,3 +411,20 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(pl.BadValue, match="there are no brakes"):
         Brakes({}).to_yaml(tmp_path / "x.yaml")
     assert not (tmp_path / "x.yaml").exists()
+
+
+def test_spreads_and_correlations_come_back(tmp_path: Path) -> None:
+    joint = JointBrake(
+        dynamic_torque=9.0, delay=0.04, spreads={"dynamic_torque": 0.5, "delay": 0.002}
+    )
+    pairs = (Correlation(("dynamic_torque:a", "sensor"), -0.5),)
+    chain = Chain(sensor=0.01, spreads={"sensor": 0.001})
+    brakes = Brakes({"a": joint}, chain, correlations=pairs)
+    path = brakes.to_yaml(tmp_path / "x.brakes.yaml")
+    assert Brakes.from_yaml(path) == brakes
+    text = path.read_text(encoding="utf-8")
+    assert "delay: {value: 0.04, spread: 0.002}" in text
+    path.write_text(text.replace("sensor]", "drive_off]").replace('"sensor"', '"drive_off"'))
+    with pytest.raises(pl.LoadError, match=r"number with a spread 'drive_off'") as caught:
+        Brakes.from_yaml(path)
+    assert caught.value.line is not None

@@ -42,6 +42,7 @@ def test_defaults() -> None:
         "static_torque": None,
         "tolerance": 0.0,
         "band": 0.0,
+        "wear": 0.0,
         "delay": 0.0,
         "rise": 0.0,
         "coulomb": 0.0,
@@ -68,9 +69,9 @@ def test_defaults() -> None:
     # The list of parameters, from which the file is made, tells the same.
     assert {name: parameter.default for name, parameter in JOINT_PARAMETERS.items()} == expected
     names = [field.name for field in fields(JointBrake)]
-    assert names == [*expected, "sources", "notes"]
+    assert names == [*expected, "sources", "notes", "spreads"]
     chain = [field.name for field in fields(Chain)]
-    assert chain == [*CHAIN_PARAMETERS, "sources", "notes"]
+    assert chain == [*CHAIN_PARAMETERS, "sources", "notes", "spreads"]
     assert all(getattr(Chain(), name) == 0.0 for name in CHAIN_PARAMETERS)
 
 
@@ -361,7 +362,7 @@ def test_assumptions() -> None:
         assert table[row.joint, row.parameter] == row
     assert next(iter(table)) == ("", "sensor")
     of = {joint: {name for where, name in table if where == joint} for joint in ("a", "b")}
-    everything = set(JOINT_PARAMETERS)
+    everything = set(JOINT_PARAMETERS) - {"wear"}  # none
     tooth = {"pitch", "tooth_offset", "impact_time"}
     friction = {"side", "dynamic_torque", "static_torque", "tolerance", "band", "rise"}
     stribeck = {"breakaway", "stribeck_speed"}

@@ -18,6 +18,7 @@ from ...boundary.values import forward
 from ...errors import BadValue, UnknownName, printable
 from ...model.mechanism import Mechanism, require_robot
 from ...tables.number_format import listed
+from .distributions import Correlation, correlation_matrix
 from .joint_brake import (
     CHAIN_PARAMETERS,
     JOINT_PARAMETERS,
@@ -69,6 +70,7 @@ class Brakes:
         faults: what has been done to them, in words.
         source: file they came from, or "template"; not compared.
         robot: name of the robot that they were made for, if known.
+        correlations: between numbers whose spread is given, as of a fit.
     """
 
     joints: Mapping[str, JointBrake]
@@ -76,10 +78,20 @@ class Brakes:
     faults: tuple[str, ...] = ()
     source: str = field(default="", compare=False)
     robot: str = ""
+    correlations: tuple[Correlation, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "joints", FrozenTable(self.joints))
         object.__setattr__(self, "faults", tuple(self.faults))
+        object.__setattr__(self, "correlations", tuple(self.correlations))
+        if self.correlations:
+            correlation_matrix(list(self.spreads), self.correlations)
+
+    @property
+    def spreads(self) -> dict[str, float]:
+        """Standard deviations that are given, by numbers such as ``delay:joint_1``."""
+        tables = {"": self.chain.spreads} | {f":{n}": b.spreads for n, b in self.joints.items()}
+        return {name + of: x for of, table in tables.items() for name, x in table.items()}
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Brakes:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, NamedTuple
 
-_NINE_OF_TEN = 1.645
+NINE_OF_TEN = 1.645
 """Standard deviations from the mean to either end of the middle nine tenths."""
 _PEAK_TO_RATED = 3.0
 """Peak torque of servo motors over the rated one: SGMSH and HG-KN in the table below."""
@@ -77,7 +77,7 @@ def _estimate(figures: Iterable[Motor | Figure]) -> Estimate:
     logs = [[math.log(row.figure) for row in some] for some in groups]
     mean = sum(sum(some) / len(some) for some in logs) / len(groups)
     spread = sum(sum((x - mean) ** 2 for x in some) / len(some) for some in logs) / len(groups)
-    width = _NINE_OF_TEN * math.sqrt(spread * len(rows) / (len(rows) - 1))
+    width = NINE_OF_TEN * math.sqrt(spread * len(rows) / (len(rows) - 1))
     low, value, high = (math.exp(mean + x) for x in (-width, 0.0, width))
     return Estimate(value, low, high, tuple(some[0].source for some in groups), len(rows))
 

@@ -17,12 +17,13 @@ from typing import Annotated, Any, Literal, get_args
 import yaml
 
 from ...boundary.files import read_bytes, write_text
-from ...boundary.marks import As, Name, Short, nonempty
+from ...boundary.marks import As, Name, Positive, Short, nonempty
 from ...boundary.schema import keys_of, read_data
 from ...boundary.yaml import line_of, read_yaml
-from ...errors import BadValue, LoadError
+from ...errors import BadValue, LoadError, UnknownName
 from ...tables.report import render
 from .brakes import Brakes
+from .distributions import Correlation
 from .joint_brake import (
     CHAIN_PARAMETERS,
     JOINT_PARAMETERS,
@@ -64,6 +65,7 @@ class _Given:
     value: Any
     source: Annotated[_FileSource | None, "where the value comes from"] = None
     note: Annotated[str, "remark"] = ""
+    spread: Annotated[Positive | None, "standard deviation, in the unit of the value"] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +130,9 @@ class BrakeFile:
         Mapping[Name, _Joint], nonempty, "parameters per joint, instead of the defaults"
     ]
     faults: Annotated[tuple[Name, ...], "what has been done to the brakes, in words"] = ()
+    correlations: Annotated[
+        tuple[Correlation, ...], "between numbers whose spread is given, such as delay:joint_1"
+    ] = ()
 
 
 def read_brakes(path: str | Path) -> Brakes:
@@ -146,7 +151,10 @@ def read_brakes(path: str | Path) -> Brakes:
             where = f"joints.{name}.{key} is {bare.get(key, JOINT_PARAMETERS[key].default)}"
             raise LoadError(f"{where}: {sentence}", source=source, line=_line(data, name, key))
         joints[name] = JointBrake(**values)
-    return Brakes(joints, Chain(**chain), file.faults, source, file.robot)
+    try:
+        return Brakes(joints, Chain(**chain), file.faults, source, file.robot, file.correlations)
+    except (BadValue, UnknownName) as error:
+        raise LoadError(str(error), source=source, line=line_of(data, ("correlations",))) from None
 
 
 def _values(
@@ -156,6 +164,7 @@ def _values(
     values: dict[str, Any] = {}
     sources: dict[str, Source] = {}
     notes: dict[str, str] = {}
+    spreads: dict[str, float] = {}
     for block in blocks:
         for name in parameters:
             given = getattr(block, name, None)
@@ -164,9 +173,12 @@ def _values(
             values[name] = given.value
             sources[name] = given.source or block.source or file_source
             notes.pop(name, None)
+            spreads.pop(name, None)
             if given.note:
                 notes[name] = given.note
-    return {**values, "sources": sources, "notes": notes}
+            if given.spread is not None:
+                spreads[name] = given.spread
+    return {**values, "sources": sources, "notes": notes, "spreads": spreads}
 
 
 def _line(data: Any, joint: str, parameter: str) -> int | None:
@@ -218,12 +230,14 @@ def _block_lines(
     for name, parameter in parameters.items():
         value = getattr(record, name)
         source, note = record.sources.get(name), record.notes.get(name)
+        spread = record.spreads.get(name)
         given = source is not None or note is not None or value != parameter.default
         if not given and isinstance(record, JointBrake) and record.kind not in parameter.kinds:
             continue
         entry = _scalar(value)
-        if note is not None or source not in (None, "guess"):
+        if note is not None or spread is not None or source not in (None, "guess"):
             parts = [f"value: {entry}"]
+            parts += [] if spread is None else [f"spread: {_scalar(spread)}"]
             parts += [] if source in (None, "guess") else [f"source: {source}"]
             parts += [] if note is None else [f"note: {_scalar(note, quoted=True)}"]
             entry = f"{{{', '.join(parts)}}}"

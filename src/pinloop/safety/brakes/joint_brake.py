@@ -7,7 +7,7 @@ schema, documentation and checks are made from that. What it does to a robot is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import NoneType
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
@@ -143,6 +143,8 @@ class JointBrake:
         static_torque: torque that the brake holds at standstill, on the side of the brake.
         tolerance: half width of the band of both torques, as a fraction of them.
         band: where in the band this brake is: -1 low end, 0 nominal, +1 high end.
+        wear: share of both torques that wear, dirt and heat may have taken, at most; no stop is
+            computed with it, but bands of stops are.
         delay: time from the command to the first torque of the brake.
         rise: time from the first to the full torque, which grows linearly.
         coulomb: dry friction of gear and bearings while they slide, joint side.
@@ -171,6 +173,8 @@ class JointBrake:
         sources: provenance per parameter that is given; what differs from its default and is not
             in it is a guess. ``band`` is a choice and has none.
         notes: remarks per parameter.
+        spreads: standard deviation per parameter for which it is known, in its unit; that of
+            ``dynamic_torque`` is of both torques, by the same part.
     """
 
     kind: Annotated[Kind, Parameter()] = "friction"
@@ -187,6 +191,7 @@ class JointBrake:
     ] = None
     tolerance: Annotated[float, Range(least=0, below=1), _FRICTION] = 0.0
     band: Annotated[float, Range(least=-1, most=1), _FRICTION] = 0.0
+    wear: Annotated[float, Range(least=0, below=1), _FRICTION] = 0.0
     delay: Annotated[NotNegative, Parameter("s", kinds=("friction", "tooth"))] = 0.0
     rise: Annotated[NotNegative, replace(_TIME, kinds=("friction",))] = 0.0
     coulomb: Annotated[NotNegative, _TORQUE] = 0.0
@@ -213,6 +218,7 @@ class JointBrake:
     impact_time: Annotated[Positive, replace(_TIME, kinds=("tooth",))] = 1e-3
     sources: Mapping[str, Source] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
+    spreads: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _freeze(self, JOINT_PARAMETERS)
@@ -234,7 +240,7 @@ class JointBrake:
     @property
     def has_motor(self) -> bool:
         """Whether there is a brake, or any number of a brake, gear or motor."""
-        plain = ("kind", "side", "tolerance", "band", *_OF_BEARINGS)
+        plain = ("kind", "side", "tolerance", "band", "wear", *_OF_BEARINGS)
         return self.kind != "none" or any(
             getattr(self, name) != parameter.default
             for name, parameter in JOINT_PARAMETERS.items()
@@ -249,6 +255,8 @@ class JointBrake:
             return False
         if parameter in HEAT_PARAMETERS and getattr(self, parameter) is None:
             return False  # no stop rests on it
+        if parameter == "wear" and self.wear == 0:
+            return False
         if parameter in LAW_PARAMETERS and parameter not in LAWS[self.law].numbers:
             return False
         if parameter not in JOINT_PARAMETERS:
@@ -267,6 +275,7 @@ class Chain:
         drive_off: time from the command until the torque of the motors is gone.
         sources: provenance per parameter that is given; the others are guesses.
         notes: remarks per parameter.
+        spreads: standard deviation per parameter for which it is known [s].
     """
 
     sensor: Annotated[NotNegative, _TIME] = 0.0
@@ -274,6 +283,7 @@ class Chain:
     drive_off: Annotated[NotNegative, _TIME] = 0.0
     sources: Mapping[str, Source] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
+    spreads: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _freeze(self, CHAIN_PARAMETERS)
@@ -342,21 +352,36 @@ def quantity(value: Value, unit: str, parameter: Parameter) -> tuple[str, str]:
     return f"{value:g}", unit
 
 
+_WITHOUT_SPREAD = (
+    *("tolerance", "band", "wear", "gear_ratio", "peak_gear_torque"),
+    *("pitch", "tooth_offset", "impact_time"),
+)
+"""Numbers that have none: chosen, counted, or without any effect on a motion that is smooth."""
+_ABOUT: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("sources", get_args(Source).__contains__, f"one of: {', '.join(get_args(Source))}"),
+    ("notes", lambda text: isinstance(text, str), "one of: a text"),
+    ("spreads", lambda x: isinstance(_plain(x), float) and 0.0 < x < math.inf, "a size above 0"),
+)
+"""What is said about parameters: in which field, which values it may have, and these in words."""
+
+
 def _freeze(record: JointBrake | Chain, parameters: Mapping[str, Parameter]) -> None:
     """Check every parameter by itself and keep plain floats and frozen tables."""
     of = "a brake" if isinstance(record, JointBrake) else "the chain"
     for name, parameter in parameters.items():
         value = parameter.checked(getattr(record, name), of, name)
         object.__setattr__(record, name, value)
-    for key in ("sources", "notes"):
+    for key, valid, wanted in _ABOUT:
         table = dict(getattr(record, key))
-        for name, text in table.items():
+        for name, value in table.items():
             if name not in parameters:
                 raise BadValue(f"{key} of {of} names '{name}', which is no parameter")
-            if not isinstance(text, str) or (key == "sources" and text not in get_args(Source)):
-                words = ", ".join(get_args(Source)) if key == "sources" else "a text"
-                raise BadValue(f"{key} of {of}: {name} is {text!r}, not one of: {words}")
+            if not valid(value):
+                raise BadValue(f"{key} of {of}: {name} is {value!r}, not {wanted}")
         object.__setattr__(record, key, FrozenTable(table))
+    for name in record.spreads:
+        if name in _WITHOUT_SPREAD or parameters[name].words:
+            raise BadValue(f"spreads of {of}: no stop depends on {name} smoothly; take it out")
     # What is there has been given by somebody, who did not say where it comes from.
     changed = [n for n, parameter in parameters.items() if getattr(record, n) != parameter.default]
     sources = {**dict.fromkeys((*changed, *record.notes), "guess"), **record.sources}

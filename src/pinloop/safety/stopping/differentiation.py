@@ -183,56 +183,58 @@ def _last_change(history: StopHistory, variation: StopVariation, last: list[int]
     return np.where(parted, np.nan, every[0])
 
 
+def measure_outcome(stop: StopResult, name: str) -> tuple[float, str]:
+    """What came out of a stop by its name, see `StopResult.sensitivity`, and its unit."""
+    kind, _, of = name.partition(":")
+    train = stop.history.train
+    if kind == "path":
+        return stop.point(of or None).length, "m"
+    if kind == "displacement":
+        return stop.point(of or None).displacement, "m"
+    if kind == "stopping_time" and not of:
+        return stop.stopping_time, "s"
+    if kind in ("power_off", "brakes_closed") and not of:
+        when: float | None = getattr(stop, kind)
+        if when is None:
+            raise BadValue(f"the stop has no '{kind}': its category keeps the power on")
+        return when, "s"
+    if kind == "time" and of in train.columns:
+        return stop.joints[of].time, "s"
+    if kind == "angle" and of in train.columns:
+        return stop.joints[of].angle, units_of(stop.robot, of).si
+    if kind == "heat" and of in train.columns:
+        return stop.joints[of].dissipated, "J"
+    if kind == "energy" and of in (*SINKS, _DRIVES):
+        ledger = stop.ledger
+        return (ledger.drive_work if of == _DRIVES else float(ledger.dissipated[of].sum())), "J"
+    every = ["path", "displacement", "stopping_time", "power_off", "brakes_closed"]
+    every += [f"energy:{k}" for k in (*SINKS, _DRIVES)]
+    every += [f"{what}:{joint}" for what in ("angle", "time", "heat") for joint in train.columns]
+    raise UnknownName("output of a stop", name, every)
+
+
 def _outputs(stop: StopResult, names: Iterable[str] | None) -> list[_Output]:
     """The outputs that are named; times, angles and the path of the tool by default."""
-    history, known = stop.history, list(stop.history.train.columns)
+    columns = stop.history.train.columns
     nv, sinks = stop.robot.nv, (*SINKS, _DRIVES)
     if names is None:
-        chosen = ["path", "stopping_time", *(f"angle:{name}" for name in known)]
+        chosen = ["path", "stopping_time", *(f"angle:{name}" for name in columns)]
     else:
         chosen = [*distinct_names(names, "of")]
     outputs = []
     for name in chosen:
         kind, _, of = name.partition(":")
-        if kind in ("path", "displacement"):
-            frame = of or stop.tool
-            speed = ToolSpeed(joint_chain(stop.robot), stop.robot.frame_id(frame))
-            if kind == "path":
-                outputs.append(_Output(name, "m", np.nan, stop, speed))
-            else:
-                outputs.append(_Output(name, "m", stop.point(frame).displacement, stop))
-        elif kind == "stopping_time" and not of:
-            outputs.append(_Output(name, "s", stop.stopping_time, stop))
-        elif kind in ("power_off", "brakes_closed") and not of:
-            when: float | None = getattr(stop, kind)
-            if when is None:
-                raise BadValue(f"the stop has no '{kind}': its category keeps the power on")
-            outputs.append(_Output(name, "s", when, stop))
-        elif kind in ("time", "angle", "heat") and of in known:
-            joint, column = stop.joints[of], history.train.columns[of]
-            own = [k * nv + column for k in range(len(SINKS))] if kind == "heat" else None
-            value, unit = {
-                "time": (joint.time, "s"),
-                "angle": (joint.angle, units_of(stop.robot, of).si),
-                "heat": (joint.dissipated, "J"),
-            }[kind]
-            outputs.append(_Output(name, unit, value, stop, sinks=own))
-        elif kind == "energy" and of in sinks:
+        if kind == "path":  # whose length is measured along with its changes
+            speed = ToolSpeed(joint_chain(stop.robot), stop.robot.frame_id(of or stop.tool))
+            outputs.append(_Output(name, "m", np.nan, stop, speed))
+            continue
+        value, unit = measure_outcome(stop, name)
+        own = None
+        if kind == "heat":
+            own = [k * nv + columns[of] for k in range(len(SINKS))]
+        elif kind == "energy":
             own = [sinks.index(of) * nv + k for k in range(nv)]
-            ledger = stop.ledger
-            value = ledger.drive_work if of == _DRIVES else float(ledger.dissipated[of].sum())
-            outputs.append(_Output(name, "J", value, stop, sinks=own))
-        else:
-            every = [
-                "path",
-                "displacement",
-                "stopping_time",
-                "power_off",
-                "brakes_closed",
-                *(f"energy:{k}" for k in sinks),
-            ]
-            every += [f"{what}:{joint}" for what in ("angle", "time", "heat") for joint in known]
-            raise UnknownName("output of a stop", name, every)
+        outputs.append(_Output(name, unit, value, stop, sinks=own))
     return outputs
 
 

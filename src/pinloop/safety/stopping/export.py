@@ -33,7 +33,7 @@ from ...version import __version__
 from ..brakes.brakes import Assumption, Brakes
 from ..brakes.joint_brake import Chain
 from .drivetrain import Drivetrain
-from .guesses import Guesses
+from .intervals import Interval
 from .loads import energies_at
 from .phase import Phase
 from .plan import Category
@@ -46,7 +46,7 @@ from .result_document import (
     CategoryRecord,
     ChainRecord,
     Document,
-    GuessesRecord,
+    IntervalRecord,
     JointRecord,
     LedgerRecord,
     ParameterRecord,
@@ -245,7 +245,11 @@ def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -
         "reaction_time_s": result.reaction_time,
         "power_off_s": result.power_off,
         "brakes_closed_s": result.brakes_closed,
-        "guesses": _guesses(result.guesses),
+        "guesses": {
+            "parameters": list(result.guesses.parameters),
+            "missing": list(result.guesses.missing),
+        },
+        "intervals": [_interval(interval) for interval in result.intervals],
         "joints": {name: _joint(result, joint) for name, joint in result.joints.items()},
         "tool": _tool(result),
         "ledger": _ledger(result),
@@ -376,17 +380,8 @@ def _tool(result: StopResult) -> ToolRecord:
     return _filled(ToolRecord, point, ends)
 
 
-def _guesses(guesses: Guesses) -> GuessesRecord:
-    bands = [
-        None if band is None else [end if math.isfinite(end) else None for end in band]
-        for band in (guesses.stopping_time, guesses.path)
-    ]
-    return {
-        "parameters": list(guesses.parameters),
-        "missing": list(guesses.missing),
-        "stopping_time_s": bands[0],
-        "path_m": bands[1],
-    }
+def _interval(interval: Interval) -> IntervalRecord:
+    return _filled(IntervalRecord, interval, {"shares": dict(interval.shares)})
 
 
 def _ledger(result: StopResult) -> LedgerRecord:

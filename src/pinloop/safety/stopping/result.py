@@ -24,6 +24,7 @@ from ..space.solids import Obstacle
 from ..space.swept import SweptVolume, swept_volume
 from .guesses import Guesses
 from .history import StopHistory
+from .intervals import StopBands
 from .loads import Ledger, Loads, energy_ledger, measure_loads
 from .plan import Category
 from .prepared_robot import tool_of
@@ -144,12 +145,33 @@ class StopResult:
 
     @cached_property
     def guesses(self) -> Guesses:
-        """Brake data that are guesses, and between what the stop is likely to be.
-
-        With guesses it takes a few stops more, when first asked for.
-        """
-        guesses: Guesses = forward("safety.stopping.guess_band", "find_guesses", self)
+        """Brake data that are guesses."""
+        guesses: Guesses = forward("safety.stopping.uncertain_brakes", "find_guesses", self)
         return guesses
+
+    @cached_property
+    def intervals(self) -> StopBands:
+        """95 % intervals of stopping time, tool path, and times and angles of joints: `bands`.
+
+        With uncertain brake data it takes a few stops more, when first asked for.
+        """
+        return self.bands()
+
+    def bands(self, of: Iterable[str] | None = None, *, level: float = 0.95) -> StopBands:
+        """Between what the stop is likely to be, as brake data are uncertain, and what makes it.
+
+        Guesses are as far off as published figures are from each other, on all joints the same way;
+        numbers with a ``spread`` vary by it, torques without one within their ``tolerance``, and
+        have lost up to ``wear``. `sensitivity` tells where an outcome is largest and smallest; two
+        stops are made there.
+
+        Args:
+            of: outcomes, as of `sensitivity`; by default stopping time, path of the tool, and times
+                and angles of joints.
+            level: how many of such stops are within an interval, as a part of all.
+        """
+        bands: StopBands = forward("safety.stopping.bands", "band_stop", self, of, level)
+        return bands
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

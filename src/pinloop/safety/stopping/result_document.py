@@ -159,12 +159,21 @@ class LedgerRecord(TypedDict):
 
 
 class GuessesRecord(TypedDict):
-    """Brake data that are guesses, and the shortest and longest of nine in ten such stops."""
+    """Brake data that are guesses."""
 
     parameters: list[str]
     missing: Annotated[list[str], "joints without rotor inertia, which makes stops too short"]
-    stopping_time_s: Annotated[list[float | None] | None, "null: no band; in it: does not hold"]
-    path_m: Annotated[list[float | None] | None, "of the tool; null: no band; in it: does not hold"]
+
+
+class IntervalRecord(TypedDict):
+    """Between what 95 % of such stops are, as brake data are uncertain."""
+
+    output: Annotated[str, "such as stopping_time, path, angle:joint_1"]
+    unit: str
+    value: float
+    low: Annotated[float | None, "null: the robot may not be held"]
+    high: Annotated[float | None, "null: the robot may not be held"]
+    shares: Annotated[dict[str, float], "of the variance, by what makes it"]
 
 
 class EventRecord(TypedDict):
@@ -197,6 +206,7 @@ class Document(TypedDict):
     power_off_s: Annotated[float | None, "null: the power stays on"]
     brakes_closed_s: Annotated[float | None, "null: no brake comes"]
     guesses: GuessesRecord
+    intervals: list[IntervalRecord]
     joints: dict[str, JointRecord]
     tool: ToolRecord
     ledger: LedgerRecord

@@ -60,7 +60,12 @@ def stop_table(
     for sort, units in _sorts(result, joints):
         which = "" if len(sort) == len(joints) else f" that {_KINDS[units.shown]}"
         blocks += [_travels(result, sort, units, which), _loads(result, sort, units, which)]
-    blocks += [_tool(result), _energy(result), *section_blocks(result, sections)]
+    blocks += [
+        _tool(result),
+        *result.intervals.blocks(),
+        _energy(result),
+        *section_blocks(result, sections),
+    ]
     blocks.append(Notes.of("Warnings", result.warnings, "caution"))
     assumed = assumption_lines(result.assumptions, result.category.number)
     blocks.append(Notes("Assumptions and sources", assumed))
@@ -88,10 +93,18 @@ def headline_of(result: StopResult) -> Cell:
     guessed = f"; {result.guesses.headline}" if result.guesses else ""
     if result.outcome == "stopped":
         mark: Mark = "caution" if guessed else "good"
-        return Cell(f"{name}: stopped after {time}, and holds{guessed}", mark)
+        return Cell(f"{name}: stopped after {time}{_likely(result)}, and holds{guessed}", mark)
     if result.outcome == "does not hold":
         return Cell(f"{name}: DOES NOT HOLD{guessed}", "bad")
     return Cell(f"{name}: NOT STOPPED within {time}{guessed}", "bad")
+
+
+def _likely(result: StopResult) -> str:
+    """The interval of the stopping time, if there is one."""
+    bands = result.intervals
+    if "stopping_time" not in bands:
+        return ""
+    return f" ({bands['stopping_time'].text})"
 
 
 def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> KeyValues:
@@ -126,6 +139,10 @@ def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> KeyValues
     ]
     if result.guesses:
         entries.insert(1, ("guesses", Cell(result.guesses.details, "caution")))
+    for interval in result.intervals:
+        if interval.output == "stopping_time":
+            level = f"{100.0 * result.intervals.level:g} % interval"
+            entries.insert(1, (level, f"{interval.text}, by {interval.made_by}"))
     entries += [("fault", Cell(printable(fault), "caution")) for fault in brakes.faults]
     return KeyValues.of("Stop", entries)
 

@@ -1,0 +1,118 @@
+"""Between what outcomes of a stop are likely to be, and what makes it: values, and their table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...boundary.arguments import public
+from ...errors import UnknownName
+from ...tables.report import Block, Report, Reported, Table
+from ...units import shown_unit
+
+_DIGITS = 2
+"""Digits of the ends of an interval: more would pretend to be known."""
+_COUNTS = 0.05
+"""Share of an interval that is worth naming, besides the largest."""
+_FEW = 3
+"""So many shares are named."""
+
+
+@public
+@dataclass(frozen=True)
+class Interval:
+    """Between what an outcome of a stop is likely to be.
+
+    Args:
+        output: name of the outcome, as of `StopResult.sensitivity`.
+        unit: its unit.
+        value: what was computed.
+        low: lower end.
+        high: upper end; infinite where the robot may not be held.
+        shares: what makes it: which number of the brakes, and its share of the variance, the
+            largest first.
+    """
+
+    output: str
+    unit: str
+    value: float
+    low: float
+    high: float
+    shares: tuple[tuple[str, float], ...]
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    @property
+    def text(self) -> str:
+        """Both ends and their unit, with few digits."""
+        unit, factor = shown_unit(self.unit)
+        unit, factor = {"s": ("ms", 1e3), "m": ("mm", 1e3)}.get(self.unit, (unit, factor))
+        low, high = (_rounded(factor * end) for end in (self.low, self.high))
+        if math.isinf(self.low) or math.isinf(self.high):
+            return f"{low if math.isinf(self.high) else high} {unit} or more"
+        return f"{low} to {high} {unit}"
+
+    @property
+    def made_by(self) -> str:
+        """What makes most of it, in words."""
+        named = [
+            f"{name} {100.0 * share:.0f} %"
+            for k, (name, share) in enumerate(self.shares[:_FEW])
+            if k == 0 or share >= _COUNTS
+        ]
+        return ", ".join(named)
+
+
+def _rounded(value: float) -> str:
+    return f"{float(f'{value:.{_DIGITS}g}'):g}"
+
+
+@public
+@dataclass(frozen=True)
+class StopBands(Reported):
+    """Intervals of outcomes of a stop: print them, or let rich or a notebook show them.
+
+    Args:
+        intervals: the intervals; none if no number of the brakes is uncertain, or the robot did not
+            come to rest and hold.
+        level: how many of such stops are within each, as a part of all.
+        robot: name of the robot.
+    """
+
+    intervals: tuple[Interval, ...]
+    level: float = 0.95
+    robot: str = ""
+
+    def __getitem__(self, output: str) -> Interval:
+        """The interval of an outcome."""
+        for interval in self.intervals:
+            if interval.output == output:
+                return interval
+        raise UnknownName("interval of a stop", output, [x.output for x in self.intervals])
+
+    def __iter__(self) -> Iterator[Interval]:
+        return iter(self.intervals)
+
+    def __len__(self) -> int:
+        return len(self.intervals)
+
+    def __contains__(self, output: object) -> bool:
+        return any(interval.output == output for interval in self.intervals)
+
+    def __rich__(self) -> Report:
+        return self.table()
+
+    def table(self) -> Report:
+        """All intervals, and what makes them."""
+        title = f"{self.robot or 'stop'}: between what the stop is likely to be"
+        return Report.of(title, self.blocks())
+
+    def blocks(self) -> tuple[Block, ...]:
+        """The table alone; nothing if there are no intervals."""
+        if not self.intervals:
+            return ()
+        rows = [(x.output, x.text, x.made_by) for x in self.intervals]
+        headings = ("<outcome", "<interval", "<most of it by, share of the variance")
+        return (Table.of(f"{100.0 * self.level:g} % intervals", headings, rows),)
