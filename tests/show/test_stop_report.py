@@ -374,7 +374,7 @@ def test_a_joint_beyond_its_limit_is_told_at_the_head() -> None:
     upper = float(robot.model.upperPositionLimit[0])
     for ahead, speed, head in (
         (0.03, 2.0, "STOPPED and holds, but beyond the limits of joint_1"),
-        (1.5, 2.0, "STOPPED and holds; brake data are guesses: "),
+        (1.5, 2.0, "STOPPED and holds; brake data are guesses"),
     ):
         q = robot.configuration({"joint_1": upper - ahead})
         v = robot.velocity({"joint_1": speed})
@@ -394,7 +394,7 @@ def test_only_a_stop_without_guesses_is_green() -> None:
         page = Page(page_of(pl.stop(pendulum(), [0.3], [1.0], brakes=by)))
         classes = [given.get("class") or "" for _, given in page.tags]
         assert [name for name in classes if "badge" in name] == [f"badge {mark}"]
-        assert ("brake data are guesses: " in page.text) == (mark == "warn")
+        assert ("brake data are guesses" in page.text) == (mark == "warn")
 
 
 def test_end_stops_are_warned_of_before_speeds() -> None:

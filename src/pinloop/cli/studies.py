@@ -234,7 +234,7 @@ def _file_name(criterion: str) -> str:
 @command(
     app,
     "compare ur5_robot.urdf examples/ur5_stops.csv",
-    codes="0 done, however well they agree",
+    codes="0 done, however well they agree; 1 some stop of the table cannot be computed",
     panel=MANY,
 )
 def compare(
@@ -249,19 +249,19 @@ def compare(
     """
     check_targets([*robot.inputs, table], json=as_json)
     machine, rows, chosen, facts = _read(robot, table, brakes)
-    comparison = compare_stops(rows.stops(machine, chosen), rows)
+    comparison = compare_stops(rows.attempt(machine, chosen), rows)
     give_result(
         as_json,
         lambda: _with_brakes(comparison.as_dict(), chosen, facts),
         lambda: comparison.table(facts),
     )
-    return Exit.DONE
+    return Exit.FAILED if comparison.failed else Exit.DONE
 
 
 @command(
     app,
     "fit ur5_robot.urdf examples/ur5_stops.csv --parameter viscous -o ur5.brakes.yaml",
-    codes="0 done, however well it fits",
+    codes="0 done, however well it fits; 1 some stop of the table cannot be computed",
     panel=MANY,
 )
 def fit(
@@ -319,7 +319,8 @@ def fit(
         lambda: result.table(facts),
         written,
     )
-    return Exit.DONE
+    best = result if isinstance(result, Fit) else result.best.fit
+    return Exit.FAILED if best is not None and best.comparison.failed else Exit.DONE
 
 
 def _read(

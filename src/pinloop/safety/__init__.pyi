@@ -1,5 +1,4 @@
 from .brakes.brakes import Brakes
-from .brakes.distributions import Correlation, ParameterDistribution
 from .brakes.joint_brake import Chain, JointBrake
 from .brakes.laws import (
     ConstantDeceleration,
@@ -9,6 +8,7 @@ from .brakes.laws import (
     JerkLimited,
     StopLaw,
 )
+from .brakes.uncertainty import Correlation, ParameterDistribution
 from .space.clearance import Approach, SelfCollisions, clearance, self_collisions
 from .space.interval_tree import joint_limits
 from .space.solids import Obstacle

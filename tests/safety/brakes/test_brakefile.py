@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import pinloop as pl
 from pinloop.boundary.yaml import read_yaml
 from pinloop.safety.brakes.brakes import Brakes
-from pinloop.safety.brakes.distributions import Correlation
 from pinloop.safety.brakes.file import brakes_text
 from pinloop.safety.brakes.joint_brake import (
     CHAIN_PARAMETERS,
@@ -24,6 +23,7 @@ from pinloop.safety.brakes.joint_brake import (
     JointBrake,
     Source,
 )
+from pinloop.safety.brakes.uncertainty import Correlation
 
 
 def read(text: str, folder: Path) -> Brakes:

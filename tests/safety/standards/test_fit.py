@@ -361,14 +361,14 @@ def test_what_is_printed_and_its_json() -> None:
         made = fit(published, ["dynamic_torque", "delay", "viscous"], BY)
     text = re.sub(r"\s+", " ", str(made))
     assert "brakes fitted to stops" in text and "fitted to closed form" in text
-    assert f"axis dynamic_torque {values(made)['dynamic_torque']:.4g} not identified N m" in text
+    assert f"axis dynamic_torque {values(made)['dynamic_torque']:.4g} not identified - N m" in text
     assert "stopping time [ms]" in text and f"- {made.warnings[0]}" in text
     document = json.loads(json.dumps(made.as_dict(), allow_nan=False))
     assert document["warnings"] == list(made.warnings)
     assert document["comparison"]["source"] == "closed form"
     assert document["parameters"][1] == {
         "joint": "axis", "parameter": "delay", "value": values(made)["delay"], "unit": "s",
-        "error": None, "identified": False,
+        "error": None, "identified": False, "interval": None, "spare": 0, "scattered": False,
     }  # fmt: skip
 
 

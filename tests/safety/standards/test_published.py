@@ -51,7 +51,8 @@ def test_a_table_in_degrees_and_milliseconds(tmp_path: Path) -> None:
 
 def test_a_table_in_si_units(tmp_path: Path) -> None:
     (row,) = read(tmp_path, "joint,speed_rad_per_s,time_s,angle_rad\na,3,0.5,0.75\n")
-    assert row == pl.safety.Measured("a", 3.0, 0.5, 0.75, units={"a": "rad"})
+    rounding = {"time": 0.05, "angle": 0.005}
+    assert row == pl.safety.Measured("a", 3.0, 0.5, 0.75, units={"a": "rad"}, rounding=rounding)
     assert row.shape == pytest.approx(0.5)
 
 
@@ -250,3 +251,15 @@ def test_loops_are_closed_and_the_other_motors_rest() -> None:
     assert start.v[robot.coordinates(second).v] == pytest.approx([0.0], abs=1e-12)
     assert np.abs(pl.Constraints(robot).residual(start.q)).max() < 1e-8
     assert result.holds
+
+
+def test_digits_tell_how_numbers_are_rounded(tmp_path: Path) -> None:
+    text = "joint,speed_deg_per_s,time_ms,angle_deg,weight\na,90,300,16.50,\nb,90,3e2,,4\n"
+    first, second = read(tmp_path, text)
+    assert first.rounding == pytest.approx({"time": 0.5e-3, "angle": np.deg2rad(0.005)})
+    assert (first.weight, second.weight) == (1.0, 4.0)
+    assert second.rounding == pytest.approx({"time": 0.05})
+    # Even within an interval: its half width over the square root of three.
+    assert second.rounded == pytest.approx([0.05 / 0.3 / np.sqrt(3.0)])
+    with pytest.raises(pl.LoadError, match=r"weight of a stop of 'a' is 0\.0; it must be above 0"):
+        read(tmp_path, "joint,speed_deg_per_s,time_ms,weight\na,90,300,0\n")

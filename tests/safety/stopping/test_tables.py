@@ -69,7 +69,7 @@ def test_a_wheel_in_degrees_and_milliseconds() -> None:
     # The brake at the joint itself loads no gear; nothing pulls at the wheel in the end.
     assert loads[4:] == ["0", "0", ">1000", "held"]
     assert ("", "peak torque", "N m") in columns_of(table, "Joints: loads")
-    title = "mechanism: stopped after 1560 ms, and holds; brake data are guesses: 610 to 4100 ms"
+    title = "mechanism: stopped after 1560 ms (520 to 5000 ms), and holds; brake data are guesses"
     assert (table.title.text, table.title.mark) == (title, "caution")
 
 

@@ -18,7 +18,6 @@ from ...boundary.values import forward
 from ...errors import BadValue, UnknownName, printable
 from ...model.mechanism import Mechanism, require_robot
 from ...tables.number_format import listed
-from .distributions import Correlation, correlation_matrix
 from .joint_brake import (
     CHAIN_PARAMETERS,
     JOINT_PARAMETERS,
@@ -33,6 +32,7 @@ from .joint_brake import (
 )
 from .laws import LAWS, StopLaw
 from .template import driven_joints, guess
+from .uncertainty import Correlation, correlation_matrix
 
 _BY_CATEGORY = "given with the category of the stop"
 _LONG = 0.5

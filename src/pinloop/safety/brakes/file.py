@@ -23,7 +23,6 @@ from ...boundary.yaml import line_of, read_yaml
 from ...errors import BadValue, LoadError, UnknownName
 from ...tables.report import render
 from .brakes import Brakes
-from .distributions import Correlation
 from .joint_brake import (
     CHAIN_PARAMETERS,
     JOINT_PARAMETERS,
@@ -34,6 +33,7 @@ from .joint_brake import (
     Value,
     first_problem,
 )
+from .uncertainty import Correlation
 
 FORMAT: Literal["pinloop-brakes-1"] = "pinloop-brakes-1"
 """Version tag of the brake file."""

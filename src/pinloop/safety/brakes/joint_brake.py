@@ -354,7 +354,7 @@ def quantity(value: Value, unit: str, parameter: Parameter) -> tuple[str, str]:
 
 _WITHOUT_SPREAD = (
     *("tolerance", "band", "wear", "gear_ratio", "peak_gear_torque"),
-    *("pitch", "tooth_offset", "impact_time"),
+    *("pitch", "tooth_offset", "impact_time", *HEAT_PARAMETERS),
 )
 """Numbers that have none: chosen, counted, or without any effect on a motion that is smooth."""
 _ABOUT: tuple[tuple[str, Callable[[Any], bool], str], ...] = (

@@ -14,17 +14,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Mask
 from ...errors import BadValue, PinloopError, StopFailed
 from ...model.mechanism import Mechanism
 from ...tolerances import FIT_COST, FIT_DIGITS, FIT_STEP, LEAST_TORQUE, SAME
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import JOINT_PARAMETERS, Source
+from ..brakes.uncertainty import Correlation
 from ..stopping import StopResult
 from .published import Measured
 
@@ -50,6 +52,10 @@ _SHARES = (1.0, 2.0, 4.0, 8.0, 0.5)
 """Torques to start from, in natural units, beside that of the brakes, which may be nothing."""
 SAME_STOP = 1e-4
 """Change of a computed number, as a part of it, that counts as none."""
+_ROUNDS, _SETTLED = 5, 0.01
+"""How often the scatter of a table is found, at most, and change of weights that ends that."""
+SIGMAS = 1.959964
+"""Standard deviations of the normal distribution to either end of a 95 % interval."""
 _PATIENCE = 10.0
 """How much longer than measured a stop may take in the search."""
 
@@ -60,8 +66,11 @@ class Fitted:
 
     Args:
         value: its value, in the unit of the brakes file.
-        error: standard error, by how much the fit misses the table; infinite where the data does
-            not identify it, nan where there are no more numbers than are needed to fit.
+        error: standard error, by how much the fit misses the table and by its rounding; infinite
+            where the data does not identify it, nan where neither is known: where there are no more
+            numbers than are needed to fit, and their rounding is not given.
+        spare: how many numbers of the axis are more than are needed to fit.
+        scattered: whether the table scatters by more than its rounding.
     """
 
     joint: str
@@ -69,11 +78,25 @@ class Fitted:
     value: float
     error: float
     unit: str = ""
+    spare: int = 0
+    scattered: bool = True
 
     @property
     def identified(self) -> bool:
         """Whether the data tells the value."""
         return not np.isinf(self.error)
+
+    @property
+    def half_width(self) -> float:
+        """Half of the 95 % interval: by Student's distribution where the scatter is estimated."""
+        if self.scattered and self.spare:
+            return float(scipy.special.stdtrit(self.spare, 0.975)) * self.error
+        return SIGMAS * self.error
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval; no parameter is below zero."""
+        return max(self.value - self.half_width, 0.0), self.value + self.half_width
 
 
 class Solution(NamedTuple):
@@ -83,6 +106,14 @@ class Solution(NamedTuple):
     parameters: tuple[Fitted, ...]
     errors: Array
     notes: tuple[str, ...]
+
+
+class _Place(NamedTuple):
+    """Where a search has come to: parameters in natural units, errors, and their derivatives."""
+
+    x: Array
+    errors: Array
+    slopes: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,28 +133,70 @@ class AxisFit:
     known: dict[Hashable, StopResult] = field(default_factory=dict, repr=False)
 
     def solve(self, *, anew: bool = True) -> Solution:
-        """Fit; from several torques if anew, not only from those of the brakes."""
-        x, width = self._start(anew=anew), 1.0
-        errors, slopes = self.errors(x), self.sensitivity(x)
-        self._require_seen(slopes)
+        """Fit; from several torques if anew, not only from those of the brakes.
+
+        Errors count by their standard deviations. These are known once the scatter of the table is,
+        which follows from the errors of a fit: two or three rounds settle it.
+        """
+        x = self.start(anew=anew)
+        place = _Place(x, self.errors(x), self.sensitivity(x))
+        self._require_seen(place.slopes)
+        spread = self.deviations(1.0 / FIT_DIGITS)  # as if there were no rounding
+        for _ in range(_ROUNDS):
+            place = self._descend(place, spread.min() / spread)
+            scatter = self.scatter(place.errors, self._seen(place.slopes))
+            settled = spread / spread.min()
+            spread = self.deviations(FIT_DIGITS if np.isnan(scatter) else scatter)
+            if np.isnan(scatter) or np.allclose(spread / spread.min(), settled, rtol=_SETTLED):
+                break
+        return self._judged(place, scatter)
+
+    def deviations(self, scatter: float) -> Array:
+        """Standard deviations of errors: of the scatter, by weights of rows, and of rounding."""
+        own = [np.full(row.numbers, scatter / np.sqrt(row.weight)) for row in self.rows]
+        rounded = np.concatenate([row.rounded for row in self.rows])
+        return np.asarray(np.maximum(np.hypot(np.concatenate(own), rounded), FIT_DIGITS))
+
+    def scatter(self, errors: Array, seen: int) -> float:
+        """Standard deviation of errors beside rounding: that with which they are as expected.
+
+        Zero where rounding explains them; nan where a fit of so many parameters leaves no errors.
+        """
+        spare = self.count - seen
+        if spare <= 0:
+            return np.nan
+
+        def excess(scatter: float) -> float:
+            return float(np.sum((errors / self.deviations(scatter)) ** 2)) - spare
+
+        most = max(
+            float(np.linalg.norm(errors)) * np.sqrt(max(r.weight for r in self.rows)), FIT_DIGITS
+        )
+        if excess(0.0) <= 0.0:
+            return 0.0
+        return float(scipy.optimize.brentq(excess, 0.0, 2.0 * most, xtol=FIT_DIGITS))
+
+    def _descend(self, place: _Place, weights: Array) -> _Place:
+        """The least squares of weighted errors, from a place on."""
+        (x, errors, slopes), width = place, 1.0
         for _ in range(_STEPS):
-            cost = float(errors @ errors)
-            there, expected = self._model_step(x, errors, slopes, width)
+            cost = float(np.sum((weights * errors) ** 2))
+            there, expected = self._model_step(x, errors, slopes, (weights, width))
             gain = cost - expected
             if gain <= FIT_COST * cost or cost <= self.count * FIT_DIGITS**2 or (there == x).all():
                 break
-            found = self.errors(there)
-            if np.all(np.isfinite(found)) and found @ found < cost:
-                x, errors, width = there, found, min(1.0, 2.0 * width)
+            missed = self.errors(there)
+            if np.all(np.isfinite(missed)) and np.sum((weights * missed) ** 2) < cost:
+                x, errors, width = there, missed, min(1.0, 2.0 * width)
                 slopes = self.sensitivity(x)
             elif width > _NARROWEST:
                 width /= 4.0
             else:
                 break
-        return self._judged(x, errors, slopes)
+        return _Place(x, errors, slopes)
 
     def _model_step(
-        self, x: Array, errors: Array, slopes: Array, width: float
+        self, x: Array, errors: Array, slopes: Array, how: tuple[Array, float]
     ) -> tuple[Array, float]:
         """Where the model of the stops is best, and its sum of squares there.
 
@@ -131,8 +204,9 @@ class AxisFit:
             x: where its stops were made, in natural units.
             errors: logarithms of computed over measured numbers there.
             slopes: their derivatives.
-            width: part of the widest step that is allowed.
+            how: weights of errors, and part of the widest step that is allowed.
         """
+        weights, width = how
         torque = [k for k, name in enumerate(self.names) if name in _TORQUES][:1]
         by_torque = np.isin(np.arange(len(x)), torque) & (x > 0.0)
         factor = 1.0 + width * _WIDEST
@@ -145,7 +219,7 @@ class AxisFit:
         def misses(there: Array) -> Array:
             linear = there - x
             shift = np.where(by_torque, x * linear / np.where(by_torque, there, 1.0), linear)
-            return errors + np.log(np.maximum(1.0 + slopes @ shift, LEAST_TORQUE))
+            return weights * (errors + np.log(np.maximum(1.0 + slopes @ shift, LEAST_TORQUE)))
 
         # "dogbox" puts what is at its bound exactly there.
         done = scipy.optimize.least_squares(
@@ -303,7 +377,7 @@ class AxisFit:
         )
         return replace(self.brakes, joints={**self.brakes.joints, self.joint: fitted})
 
-    def _start(self, *, anew: bool) -> Array:
+    def start(self, *, anew: bool = True) -> Array:
         """The best of some places to start from, in natural units."""
         brake = self.brakes.joints[self.joint]
         own = np.array([float(getattr(brake, name)) for name in self.names]) / self.scale
@@ -318,27 +392,46 @@ class AxisFit:
             "in every stop of the table; start from stronger ones, or fit dynamic_torque too"
         )
 
-    def _judged(self, x: Array, errors: Array, sensitivity: Array) -> Solution:
-        """Standard errors, and what the data does not tell.
+    def _seen(self, slopes: Array) -> int:
+        """How many combinations of parameters the data tells."""
+        return int(np.sum(~self._blind(slopes)[0]))
 
-        With the singular values s and directions V of the sensitivity per number, directions whose
-        s is next to nothing are blind; in the others the covariance is ``spread^2 V s^-2 V'``.
+    def _blind(self, slopes: Array) -> tuple[Mask, Array]:
+        """Which combinations of parameters are next to invisible, and all of them, a row each."""
+        _, sizes, V = np.linalg.svd(slopes, full_matrices=True)
+        visible = np.concatenate([sizes, np.zeros(len(self.names) - len(sizes))])
+        visible /= np.sqrt(self.count)
+        return visible < _BLIND * max(1.0, float(visible[0])), V
+
+    def covariance(self, slopes: Array, scatter: float) -> Array:
+        """Covariance of the parameters in natural units, as far as the data tells them.
+
+        With derivatives J and variances W of the errors it is the inverse of ``J' W^-1 J``, between
+        combinations that are not blind.
         """
-        n, values = len(self.names), np.array([_six_digits(value) for value in x * self.scale])
-        _, sizes, V = np.linalg.svd(sensitivity, full_matrices=True)
-        sizes = np.concatenate([sizes, np.zeros(n - len(sizes))])
-        visible = sizes / np.sqrt(self.count)
-        blind = visible < _BLIND * max(1.0, float(visible[0]))
-        spare = self.count - int(np.sum(~blind))
-        spread = float(np.sqrt(np.sum(errors**2) / spare)) if spare else np.nan
+        blind, V = self._blind(slopes)
+        spread = self.deviations(0.0 if np.isnan(scatter) else scatter)
+        if np.isnan(scatter) and np.any(spread <= FIT_DIGITS):
+            return np.full((len(self.names),) * 2, np.nan)
+        inverse = np.linalg.pinv((slopes / spread[:, None]) @ V[~blind].T)
+        return np.asarray(V[~blind].T @ inverse @ inverse.T @ V[~blind])
+
+    def _judged(self, place: _Place, scatter: float) -> Solution:
+        """Standard errors, and what the data does not tell."""
+        x, errors, slopes = place
+        values = np.array([_six_digits(value) for value in x * self.scale])
+        blind, V = self._blind(slopes)
+        covariance = self.covariance(slopes, scatter)
         rows = (row for row in self.brakes.assumptions(self.robot) if row.joint == self.joint)
         units, fitted = {row.parameter: row.unit for row in rows}, []
         for k, name in enumerate(self.names):
-            error = spread * float(np.linalg.norm(V[~blind, k] / sizes[~blind])) * self.scale[k]
+            error = float(np.sqrt(covariance[k, k])) * float(self.scale[k])
             # What takes part in a combination that the data does not see is unknown.
             unknown = bool(np.any(np.abs(V[blind, k]) > _PART))
-            error = np.inf if unknown else float(error)
-            fitted.append(Fitted(self.joint, name, float(values[k]), error, units[name]))
+            error = np.inf if unknown else error
+            spare = self.count - self._seen(slopes)
+            own = Fitted(self.joint, name, float(values[k]), error, units[name], spare, scatter > 0)
+            fitted.append(own)
         notes = [self._blind_note(direction) for direction in V[blind]]
         notes += [
             f"joint '{self.joint}': {f.parameter} is fitted to zero, its lower bound: the table "
@@ -347,13 +440,31 @@ class AxisFit:
             if f.value == 0.0 and f.identified
         ]
         miss = float(np.sqrt(np.mean(errors**2)))
-        if miss > _MISFIT:
+        if miss > _MISFIT and scatter > 0.0:
             notes.append(
                 f"joint '{self.joint}': the fit misses the table by {100 * miss:.2g} % (root mean "
                 f"square); {', '.join(self.names)} alone cannot explain it"
             )
+        return Solution(self._with_errors(values, fitted, covariance), tuple(fitted), errors,
+                        tuple(notes))  # fmt: skip
+
+    def _with_errors(self, values: Array, fitted: Sequence[Fitted], covariance: Array) -> Brakes:
+        """The fitted brakes, with spreads whose 95 % are those of the fit, and correlations."""
         brakes = self._with(values, {f.parameter: f.identified for f in fitted})
-        return Solution(brakes, tuple(fitted), errors, tuple(notes))
+        known = [k for k, f in enumerate(fitted) if np.isfinite(f.error) and f.error > 0.0]
+        sizes = np.sqrt(np.diag(covariance))
+        brake, names = brakes.joints[self.joint], [f"{f.parameter}:{self.joint}" for f in fitted]
+        spreads = {n: x for n, x in brake.spreads.items() if n not in self.names}
+        spreads |= {self.names[k]: fitted[k].half_width / SIGMAS for k in known}
+        others = [x for x in brakes.correlations if not set(x.between) & set(names)]
+        pairs = [
+            Correlation(
+                (names[i], names[k]), float(f"{covariance[i, k] / sizes[i] / sizes[k]:.6g}")
+            )
+            for i, k in combinations(known, 2)
+        ]
+        joints = {**brakes.joints, self.joint: replace(brake, spreads=spreads)}
+        return replace(brakes, joints=joints, correlations=(*others, *pairs))
 
     def _blind_note(self, direction: Array) -> str:
         names = [n for n, c in zip(self.names, direction, strict=True) if abs(c) > _PART]

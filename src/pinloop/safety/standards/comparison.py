@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...boundary.arguments import public
-from ...errors import BadValue
+from ...errors import BadValue, PinloopError
 from ...tables.number_format import SLIDING, TURNING, Units, numbers, units_of
 from ...tables.report import Block, Cell, KeyValues, Notes, Report, Reported, Table
 from ..stopping import StopResult
@@ -109,6 +109,14 @@ class Compared:
         }
 
 
+@dataclass(frozen=True)
+class FailedRow:
+    """A row of a table whose stop cannot be computed, and why."""
+
+    measured: Measured
+    reason: str
+
+
 @public
 @dataclass(frozen=True)
 class Comparison(Reported):
@@ -118,11 +126,13 @@ class Comparison(Reported):
         rows: the rows.
         source: where the published ones come from.
         robot: name of the robot.
+        failed: rows whose stops cannot be computed.
     """
 
     rows: tuple[Compared, ...]
     source: str = ""
     robot: str = ""
+    failed: tuple[FailedRow, ...] = ()
 
     def __rich__(self) -> Report:
         return self.table()
@@ -145,6 +155,13 @@ class Comparison(Reported):
             for units in (TURNING, SLIDING)
             if (rows := [row for row in self.rows if row.unit == units.si])
         ]
+        if self.failed:
+            lines = [
+                (x.measured.joint, x.measured.place or "-", Cell(x.reason, "bad"))
+                for x in self.failed
+            ]
+            headings = ("<axis", "<row", "<reason")
+            grids.append(Table.of("Rows that cannot be computed", headings, lines))
         if self.warnings:
             grids.append(Notes.of("Not comparable", self.warnings, "caution"))
         return tuple(grids)
@@ -155,19 +172,26 @@ class Comparison(Reported):
             "robot": self.robot,
             "source": self.source,
             "rows": [row.as_dict() for row in self.rows],
+            "failed": [
+                {"joint": x.measured.joint, "place": x.measured.place, "reason": x.reason}
+                for x in self.failed
+            ],
             "warnings": list(self.warnings),
         }
 
 
 @public
-def compare(results: StopResult | Sequence[StopResult], table: StoppingTable) -> Comparison:
+def compare(
+    results: StopResult | Sequence[StopResult | PinloopError], table: StoppingTable
+) -> Comparison:
     """Set computed stops beside a published table.
 
     Times and angles are those of the axis of each row: from the signal until this axis stands for
     good.
 
     Args:
-        results: a stop per row of the table, as of `StoppingTable.stops`; or one stop for all rows.
+        results: a stop per row of the table, as of `StoppingTable.stops`, or why there is none, as
+            of `StoppingTable.attempt`; or one stop for all rows.
         table: the published stops.
     """
     stops = [results] * len(table.rows) if isinstance(results, StopResult) else list(results)
@@ -176,8 +200,11 @@ def compare(results: StopResult | Sequence[StopResult], table: StoppingTable) ->
             f"there are {len(stops)} stops for {len(table.rows)} rows of the table; give one per "
             "row, e.g. table.stops(robot, brakes)"
         )
-    rows = tuple(map(_compared, table.rows, stops))
-    return Comparison(rows, table.source, stops[0].robot.name)
+    pairs = list(zip(table.rows, stops, strict=True))
+    rows = tuple(_compared(row, stop) for row, stop in pairs if isinstance(stop, StopResult))
+    failed = tuple(FailedRow(row, str(x)) for row, x in pairs if isinstance(x, PinloopError))
+    robot = next((stop.robot.name for stop in stops if isinstance(stop, StopResult)), "")
+    return Comparison(rows, table.source, robot, failed)
 
 
 def _compared(measured: Measured, result: StopResult) -> Compared:

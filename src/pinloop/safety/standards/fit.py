@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...boundary.arguments import public
-from ...errors import BadValue, PinloopWarning
+from ...errors import BadValue, PinloopError, PinloopWarning
 from ...model.mechanism import Mechanism
 from ...tables.number_format import listed
 from ...tables.report import Cell, KeyValues, Notes, Report, Reported, Table
@@ -19,8 +19,8 @@ from ..brakes.brakes import Brakes
 from ..stopping import StopResult
 from ..stopping.result_document import PLANNING_AID
 from .axis_fit import FITTABLE, OF_LAW, SAME_STOP, AxisFit, Fitted, Solution, ramp_sizes, stop_key
-from .comparison import Comparison, compare
-from .published import StoppingTable
+from .comparison import Comparison, FailedRow, compare
+from .published import Measured, StoppingTable
 
 _ROUNDS = 8
 """How often all axes are fitted, at most."""
@@ -46,7 +46,9 @@ class Fit(Reported):
     @property
     def exact(self) -> tuple[str, ...]:
         """Joints with as many numbers in the table as parameters: their fit proves nothing."""
-        return tuple(dict.fromkeys(x.joint for x in self.parameters if math.isnan(x.error)))
+        return tuple(
+            dict.fromkeys(x.joint for x in self.parameters if x.identified and not x.spare)
+        )
 
     def __rich__(self) -> Report:
         return self.table()
@@ -70,6 +72,7 @@ class Fit(Reported):
             asdict(parameter)
             | {
                 "error": parameter.error if math.isfinite(parameter.error) else None,
+                "interval": list(parameter.interval) if math.isfinite(parameter.error) else None,
                 "identified": parameter.identified,
             }
             for parameter in self.parameters
@@ -95,7 +98,9 @@ def fit_brakes(
     Each axis is fitted to its own rows, by the relative errors of times and angles; as the brakes
     of an axis may matter when another one stops, all are fitted again until nothing changes. Where
     the rows do not identify a parameter, or only a combination, a warning says so: such a value is
-    one of many. The static torque of a brake keeps its ratio to the dynamic one.
+    one of many. Errors count by the rounding and the weight of rows, and by how much the table
+    scatters besides. Rows whose stops cannot be computed are left out; the comparison of the fit
+    names them. The static torque of a brake keeps its ratio to the dynamic one.
 
     Args:
         robot: the mechanism.
@@ -121,10 +126,12 @@ def fitted(
     **arguments: Any,
 ) -> Fit:
     """As `fit_brakes`, but what the data does not tell is in the result only."""
-    names = _checked(table.for_robot(robot), brakes, parameters)
+    table, failed = _possible_rows(robot, table)
+    names = _checked(table, brakes, parameters)
     brakes = _with_start(brakes, table, names)
     solved: dict[str, Solution] = {}
     known: dict[Hashable, StopResult] = {}
+    lost: list[FailedRow] = []
     for _ in range(_ROUNDS):
         most = 0.0
         for joint in dict.fromkeys(row.joint for row in table.rows):
@@ -138,6 +145,9 @@ def fitted(
                     continue
             else:
                 most = np.inf
+                axis, unstopped = _startable(axis)
+                lost += unstopped
+                table = _without(table, [x.measured for x in unstopped])
             solved[joint] = axis.solve(anew=joint not in solved)
             brakes = solved[joint].brakes
         if most < SAME_STOP:
@@ -156,7 +166,46 @@ def fitted(
         for row in table.rows
     ]
     values = tuple(value for solution in solved.values() for value in solution.parameters)
-    return Fit(brakes, values, compare(results, table), tuple(notes))
+    comparison = compare(results, table)
+    comparison = replace(comparison, failed=(*failed, *lost))
+    return Fit(brakes, values, comparison, tuple(notes))
+
+
+def _possible_rows(robot: Mechanism, table: StoppingTable) -> tuple[StoppingTable, list[FailedRow]]:
+    """The rows whose stops can begin, and those that cannot: no such joint, no such pose."""
+    failed = []
+    for row in table.rows:
+        try:
+            row.state(robot)
+        except PinloopError as error:
+            failed.append(FailedRow(row, str(error)))
+    if len(failed) == len(table.rows):
+        table.for_robot(robot)
+        table.rows[0].state(robot)
+    return _without(table, [x.measured for x in failed]), failed
+
+
+def _without(table: StoppingTable, rows: Sequence[Measured]) -> StoppingTable:
+    """A table without some rows."""
+    return replace(table, rows=tuple(x for x in table.rows if not any(x is row for row in rows)))
+
+
+def _startable(axis: AxisFit) -> tuple[AxisFit, list[FailedRow]]:
+    """The axis with the rows in which it comes to rest at all, and the others."""
+    try:
+        axis.start()
+    except BadValue:
+        failed = []
+        for row in axis.rows:
+            try:
+                replace(axis, rows=[row]).start()
+            except BadValue as error:
+                failed.append(FailedRow(row, str(error)))
+        if len(failed) in (0, len(axis.rows)):
+            raise
+        rows = [row for row in axis.rows if not any(row is x.measured for x in failed)]
+        return replace(axis, rows=rows), failed
+    return axis, []
 
 
 def _with_start(brakes: Brakes, table: StoppingTable, names: Sequence[str]) -> Brakes:
@@ -216,10 +265,12 @@ def _grid(parameters: Sequence[Fitted]) -> Table:
     """The parameters for reading."""
     rows = []
     for fitted in parameters:
-        error: str | Cell = "not known" if math.isnan(fitted.error) else f"{fitted.error:.2g}"
-        if not fitted.identified:
-            error = Cell("not identified", "caution")
-        value = f"{fitted.value:.4g}"
-        rows.append((fitted.joint, fitted.parameter, value, error, fitted.unit))
-    headings = ("<joint", "<parameter", "value", "standard error", "<unit")
+        low, high = (f"{end:.4g}" for end in fitted.interval)
+        error, interval = f"{fitted.error:.2g}", f"{low} to {high}"
+        caution: tuple[str | Cell, str | Cell] = error, interval
+        if not math.isfinite(fitted.error):
+            unknown = "not known" if fitted.identified else "not identified"
+            caution = (Cell(unknown, "" if fitted.identified else "caution"), "-")
+        rows.append((fitted.joint, fitted.parameter, f"{fitted.value:.4g}", *caution, fitted.unit))
+    headings = ("<joint", "<parameter", "value", "standard error", "<95 % interval", "<unit")
     return Table.of("Fitted parameters", headings, rows)

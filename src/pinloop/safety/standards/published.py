@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from ..stopping import Payload, StopResult, stop
 from ..stopping.plan import as_category
 from ..stopping.safety_functions import SafetyFunction, function_by_name
 
+_NUMBERS = ("time", "angle", "power_off", "brakes_closed")
+"""What a row may give of how a stop came out."""
 _OWN = ("q", "v", "trigger", "brakes", "payload", "category")
 """Arguments of `stop` that a row gives."""
 
@@ -46,6 +49,9 @@ class Measured:
         place: where this stop stands, e.g. "table.csv:3".
         power_off: from the signal until the torque of the drives is gone [s]; None if not given.
         brakes_closed: from the signal until all brakes have their full torque [s]; likewise.
+        rounding: half the unit of the last digit, in SI units, per number that is given: "time",
+            "angle", "power_off", "brakes_closed"; a file tells it by its digits.
+        weight: how much the stop counts in a fit, beside others with 1: as a mean of so many stops.
     """
 
     joint: str
@@ -59,6 +65,8 @@ class Measured:
     place: str = field(default="", compare=False)
     power_off: float | None = None
     brakes_closed: float | None = None
+    rounding: Mapping[str, float] = field(default_factory=dict)
+    weight: float = 1.0
 
     def __post_init__(self) -> None:
         of = f"of a stop of '{self.joint}'"
@@ -67,6 +75,13 @@ class Measured:
         for name, value in self.given.items():
             if value is not None and not (math.isfinite(value) and value > 0.0):
                 raise BadValue(f"the {name} {of} is {value}; it is a size and must be above 0")
+        for name, half in self.rounding.items():
+            if name not in _NUMBERS or not 0.0 <= half < math.inf:
+                raise BadValue(
+                    f"the rounding {of} has {name}: {half}; give sizes for {', '.join(_NUMBERS)}"
+                )
+        if not 0.0 < self.weight < math.inf:
+            raise BadValue(f"the weight {of} is {self.weight}; it must be above 0")
         if not (math.isfinite(self.payload) and self.payload >= 0.0):
             raise BadValue(f"the payload {of} is {self.payload} kg; it must be 0 or more")
         if self.function is None and self.category not in (0, 1, 2):
@@ -96,8 +111,16 @@ class Measured:
     @property
     def given(self) -> dict[str, float]:
         """The numbers that are given."""
-        names = ("time", "angle", "power_off", "brakes_closed")
-        return {name: x for name in names if (x := getattr(self, name)) is not None}
+        return {name: x for name in _NUMBERS if (x := getattr(self, name)) is not None}
+
+    @property
+    def rounded(self) -> Array:
+        """Standard deviations of the logarithms of ``given`` by rounding: even within an interval.
+
+        Zero where the rounding is not known.
+        """
+        halves = [self.rounding.get(name, 0.0) / value for name, value in self.given.items()]
+        return np.array(halves) / math.sqrt(3.0)
 
     @property
     def numbers(self) -> int:
@@ -152,18 +175,26 @@ class Measured:
                     f"give them in {si} and its like"
                 )
 
+    def state(self, robot: Mechanism, brakes: Brakes | None = None) -> tuple[Array, Array]:
+        """Configuration and velocity at the signal; joints with brakes but its own are at rest.
+
+        Raises:
+            PinloopError: see `check`; or loops do not close in this pose.
+        """
+        self.check(robot)
+        q, v = robot.configuration(dict(self.pose)), robot.velocity({self.joint: self.speed})
+        if robot.loops or robot.couplings:
+            q = assemble(robot, fixed=dict(self.pose))
+            others = {} if brakes is None else {n: 0.0 for n in brakes.joints if n != self.joint}
+            v = consistent_velocity(robot, q, {**others, self.joint: self.speed})
+        return q, v
+
     def stop(self, robot: Mechanism, brakes: Brakes, **arguments: Any) -> StopResult:
         """Make this stop; ``arguments`` are all else that `stop` takes."""
         for name in _OWN:
             if name in arguments:
                 raise BadValue(f"'{name}' is given by each row of the table; leave it out")
-        self.check(robot)
-        q = robot.configuration(dict(self.pose))
-        v = robot.velocity({self.joint: self.speed})
-        if robot.loops or robot.couplings:
-            q = assemble(robot, fixed=dict(self.pose))
-            others = {name: 0.0 for name in brakes.joints if name != self.joint}
-            v = consistent_velocity(robot, q, {**others, self.joint: self.speed})
+        q, v = self.state(robot, brakes)
         load = Payload(self.payload) if self.payload else None
         limit = self._limit(brakes.chain.command + brakes.chain.drive_off)
         category = as_category(self.category, time_limit=limit)
@@ -195,9 +226,10 @@ class StoppingTable:
         One row per stop, with the columns ``joint``; ``speed_rad_per_s``, ``speed_deg_per_s``,
         ``speed_m_per_s`` or ``speed_mm_per_s``; ``time_s`` or ``time_ms``; ``angle_rad``,
         ``angle_deg``, ``distance_m`` or ``distance_mm``; and if wanted ``power_off_s`` or ``_ms``,
-        ``brakes_closed_s`` or ``_ms``, ``payload_kg``,
+        ``brakes_closed_s`` or ``_ms``, ``payload_kg``, ``weight``,
         ``category``, ``note``, and ``<joint>_pose_deg`` (or ``_rad``, ``_m``, ``_mm``) for
-        coordinates at the signal. Unknown cells stay empty. Lines that begin with ``#`` are
+        coordinates at the signal. Unknown cells stay empty. Times and angles are rounded to the
+        digits that are written: "0.3" is 0.3 +- 0.05. Lines that begin with ``#`` are
         comments.
 
         Raises:
@@ -228,6 +260,19 @@ class StoppingTable:
         self.for_robot(robot)
         return tuple(row.stop(robot, brakes, **arguments) for row in self.rows)
 
+    def attempt(
+        self, robot: Mechanism, brakes: Brakes, **arguments: Any
+    ) -> tuple[StopResult | PinloopError, ...]:
+        """As `stops`, but go on after a row that fails; its error is in the place of its stop."""
+
+        def stop_or_error(row: Measured) -> StopResult | PinloopError:
+            try:
+                return row.stop(robot, brakes, **arguments)
+            except PinloopError as error:
+                return error
+
+        return tuple(map(stop_or_error, self.rows))
+
 
 # -- the file --------------------------------------------------------------------------------
 
@@ -247,7 +292,7 @@ _QUANTITIES = {
     },
 }
 """Columns of each quantity: the SI unit of the joint that they tell, and the factor to it."""
-_OTHERS = ("joint", "payload_kg", "category", "note")
+_OTHERS = ("joint", "payload_kg", "weight", "category", "note")
 _KNOWN = (*_OTHERS, *(name for columns in _QUANTITIES.values() for name in columns))
 _POSE = re.compile(r"(?s)(?P<joint>.+)_pose_(?P<unit>rad|deg|mm|m)")
 _FORMER_POSE = re.compile(r"(?s)pose_(?P<joint>.+)_(?P<unit>rad|deg|mm|m)")
@@ -327,13 +372,16 @@ class _Line:
             if number not in (0.0, 1.0, 2.0):
                 raise self.wrong(f"column 'category': {category} is not 0, 1 or 2")
             category = int(number)
-        instants = [self.quantity(name, joint) for name in ("power_off", "brakes_closed")]
+        power_off, closed = (self.quantity(name, joint) for name in ("power_off", "brakes_closed"))
+        rounding = {name: half for name in _NUMBERS if (half := self.rounding(name)) is not None}
+        weight = self.number_in("weight") if "weight" in self.cells else 1.0
         payload = self.number_in("payload_kg") if "payload_kg" in self.cells else 0.0
         place = f"{self.source}:{self.number}"
         try:
             return Measured(
-                joint, speed, time, angle, pose, payload, category, self.units, place, *instants
-            )
+                joint, speed, time, angle, pose, payload, category, self.units, place, power_off,
+                closed, rounding, weight,
+            )  # fmt: skip
         except BadValue as error:
             raise LoadError(str(error), source=place) from None
 
@@ -347,6 +395,14 @@ class _Line:
         unit, factor = _QUANTITIES[name][given[0]]
         self.note_unit(joint, unit)
         return factor * self.number_in(given[0])
+
+    def rounding(self, name: str) -> float | None:
+        """Half the unit of the last digit of a quantity; None if it is not given."""
+        for column, (_, factor) in _QUANTITIES[name].items():
+            if column in self.cells:
+                exponent = Decimal(self.cells[column]).as_tuple().exponent
+                return 0.5 * factor * 10.0 ** int(exponent)
+        return None
 
     def pose(self) -> dict[str, float]:
         """Coordinates by joint."""

@@ -20,7 +20,7 @@ import scipy.special
 from ...boundary.arguments import public
 from ...boundary.marks import Array
 from ...errors import BadValue, PinloopError
-from ..brakes.distributions import ParameterDistribution
+from ..brakes.uncertainty import ParameterDistribution
 from .differentiation import measure_outcome
 from .intervals import Interval, StopBands
 from .result import StopResult

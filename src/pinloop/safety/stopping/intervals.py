@@ -113,6 +113,9 @@ class StopBands(Reported):
         """The table alone; nothing if there are no intervals."""
         if not self.intervals:
             return ()
-        rows = [(x.output, x.text, x.made_by) for x in self.intervals]
-        headings = ("<outcome", "<interval", "<most of it by, share of the variance")
+        rows = [
+            (x.output, x.text, x.shares[0][0], f"{100.0 * x.shares[0][1]:.0f}")
+            for x in self.intervals
+        ]
+        headings = ("<outcome", "<interval", "<mostly by", "share [%]")
         return (Table.of(f"{100.0 * self.level:g} % intervals", headings, rows),)

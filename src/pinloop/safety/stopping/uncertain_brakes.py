@@ -19,9 +19,9 @@ import pinocchio as pin
 from ...boundary.marks import Array
 from ...errors import PinloopError
 from ..brakes.brakes import Brakes
-from ..brakes.distributions import ParameterDistribution, correlation_matrix
 from ..brakes.estimates import LEAST_HOLD, NINE_OF_TEN, RAMPS, STATIC_TO_DYNAMIC, gear_of, spreads
 from ..brakes.joint_brake import CHAIN_PARAMETERS, Chain, JointBrake
+from ..brakes.uncertainty import ParameterDistribution, correlation_matrix
 from .guesses import Guesses
 from .inputs import TORQUE, brake_number
 from .plan import Trigger
