@@ -124,7 +124,6 @@ void Projector::look() {
 
 // Newton's method along the coordinates of the block.
 bool Projector::close(const Charts &charts, double *q) {
-    const double left = 1e-2 * tol_;
     double open = norm(residual_);
     if (open <= tol_) return true;
     moved = true;
@@ -141,7 +140,7 @@ bool Projector::close(const Charts &charts, double *q) {
         std::copy(trial_.begin(), trial_.end(), q);
         for (std::size_t k = 0; k < way_.size(); ++k) way_[k] += shift_[k];
         open = now;
-        if (open < left || (open < 0.3 * tol_ && holds_all())) break;
+        if (open < 1e-2 * tol_ || (open < 0.3 * tol_ && holds_all())) break;
     }
     return open <= 10.0 * std::max(tol_, contradiction_);
 }
@@ -149,11 +148,10 @@ bool Projector::close(const Charts &charts, double *q) {
 // A velocity that the rows allow, at the configuration that has been placed last.
 bool Projector::allow(double *v) {
     const std::size_t m = size(), n = tables_.nv;
-    const double *J = J_.data();
     double largest = 1.0;
     for (std::size_t i = 0; i < m; ++i) {
         double rest = 0.0;
-        for (std::size_t k = 0; k < n; ++k) rest -= J[i * n + k] * (v[k] / unit_[k]);
+        for (std::size_t k = 0; k < n; ++k) rest -= J_[i * n + k] * (v[k] / unit_[k]);
         right_[i] = rest;
     }
     if (norm(right_) <= tol_) return true;
@@ -161,7 +159,7 @@ bool Projector::allow(double *v) {
     if (!correct(right_, 0.0)) return false;
     for (std::size_t k = 0; k < n; ++k) v[k] += shift_[k], largest = std::max(largest, std::abs(v[k]));
     for (std::size_t i = 0; i < m; ++i) {
-        for (std::size_t k = 0; k < n; ++k) right_[i] -= J[i * n + k] * (shift_[k] / unit_[k]);
+        for (std::size_t k = 0; k < n; ++k) right_[i] -= J_[i * n + k] * (shift_[k] / unit_[k]);
     }
     return norm(right_) <= contradiction_ * largest;
 }

@@ -139,16 +139,14 @@ int take(Steps &steps, const std::tuple<double, double, double, double, double> 
 }
 
 // q (+) psi, and the rate of psi with which it moves with velocity v.
-std::tuple<std::vector<double>, std::vector<double>> group(std::shared_ptr<const Tables> tables,
-                                                           const Numbers &q, const Numbers &psi,
-                                                           const Numbers &v) {
-    const std::size_t nq = tables->nq, nv = tables->nv;
+auto group(const Tables &tables, const Numbers &q, const Numbers &psi, const Numbers &v) {
+    const std::size_t nq = tables.nq, nv = tables.nv;
     require(q.size() == nq && psi.size() == nv && v.size() == nv, "a state of another robot");
-    const Charts charts(*tables, std::vector<char>(nv));
+    const Charts charts(tables, std::vector<char>(nv));
     std::vector<double> moved(nq), rate(nv);
     charts.integrate(q.data(), psi.data(), moved.data());
     charts.rate(psi.data(), v.data(), rate.data());
-    return {moved, rate};
+    return std::tuple(moved, rate);
 }
 
 }  // namespace

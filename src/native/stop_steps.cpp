@@ -30,8 +30,11 @@ Next StopSteps::look(double t0, Course &course, const State &state, const Taken 
     hits_.clear();
     if (!bend(t0, h, state, taken, k) || stop_->is_bound_near()) return Next::back;
     const double first = locate(t0, h, state);
-    if (std::isnan(first)) return Next::back;
-    if (first < never) return end_at(t0, first, course, state, taken, k);
+    if (first < never && end_at(t0, first, course, state, taken, k)) return Next::halt;
+    if (first != never) {  // NaN, too
+        hits_.clear();     // it has not happened where the step before ends
+        return Next::back;
+    }
     const bool moves = std::any_of(v, v + n, [this](double x) { return std::abs(x) > slow_; });
     return moves ? Next::on : Next::halt;
 }
@@ -127,8 +130,9 @@ double StopSteps::locate(double t0, double h, const State &state) {
     return first;
 }
 
-// Take the step again to what happens in it, see `HybridIntegrator._taken_again` in Python.
-Next StopSteps::end_at(double t0, double first, Course &course, const State &state,
+// Take the step again to what happens in it, see `HybridIntegrator._taken_again` in Python; false if
+// it is for Python.
+bool StopSteps::end_at(double t0, double first, Course &course, const State &state,
                        const Taken &taken, int k) {
     const Watched &watched = watched_[hits_[0]];
     const double h = course.t - t0, error = course.error;
@@ -140,20 +144,20 @@ Next StopSteps::end_at(double t0, double first, Course &course, const State &sta
     for (int turn = 0; turn < corrections; ++turn) {
         evaluations += taken.counts[3 * k], rejected += taken.counts[3 * k + 1];
         course.t = t0, course.h = root - t0, course.end = root;
-        if (!(course.h > 0.0) || !controlled(course, state, taken, k)) return Next::back;
+        if (!(course.h > 0.0) || !controlled(course, state, taken, k)) return false;
         const int at = k * tables().nv + watched.column;
         const double x = watched.is_speed ? taken.v[at] : taken.q[at];
         const double off = x - watched.level - watched.rate * (root - stop_->start());
-        if (course.t < root || !(std::abs(off) < 0.5 * least)) return Next::back;
+        if (course.t < root || !(std::abs(off) < 0.5 * least)) return false;
         least = std::abs(off);
         if (least <= enough * tiny_) break;
         const double part = (root - t0) / h, gap = 1e-4;
         root -= watched.sign * off * 2.0 * gap * h / (value(part + gap) - value(part - gap));
-        if (!(t0 < root && root < t0 + h)) return Next::back;
+        if (!(t0 < root && root < t0 + h)) return false;
     }
     taken.counts[3 * k] += evaluations, taken.counts[3 * k + 1] += rejected;
     taken.numbers[5 * k + 1] = size, taken.numbers[5 * k + 2] = error;
-    return bend(t0, course.t - t0, state, taken, k) ? Next::halt : Next::back;
+    return bend(t0, course.t - t0, state, taken, k);
 }
 
 }  // namespace pinloop

@@ -49,7 +49,7 @@ class StopSteps : public Steps {
     double locate(double t0, double h, const State &state);
     void shape(const Watched &watched, double t0, double h, const State &state);
     double value(double part) const;
-    Next end_at(double t0, double first, Course &course, const State &state, const Taken &taken,
+    bool end_at(double t0, double first, Course &course, const State &state, const Taken &taken,
                 int k);
 
     std::shared_ptr<StopDynamics> stop_;

@@ -18,14 +18,17 @@ from pinloop.dynamics import kernel_tables
 from pinloop.integrate import HybridIntegrator, Segment
 from pinloop.model.description import Coupling
 from pinloop.model.mechanism import build
+from pinloop.safety.stopping import native_phases
 from pinloop.safety.stopping.native_phases import NativePhases
 from pinloop.safety.stopping.plan import as_category
 from pinloop.safety.stopping.prepared_robot import prepare_robot
 from pinloop.safety.stopping.stop import stop_prepared
 from pinloop.safety.stopping.stop_equations import StopEquations
+from pinloop.simulation.native_steps import create_kernel
 
 from ... import screw_tables as tables
-from ...mechanisms import planar_3r
+from ...mechanisms import GROUND, joint, planar_3r, table
+from ...screw_tables import Array
 from ...states import close, moving, regularized
 from .robots_to_stop import controlled_stop, wild_stop
 from .test_stop_loops_random import ROBOTS, drawn, driven_case
@@ -220,6 +223,45 @@ def test_steps_of_arms_are_those_of_python(seed: int, monkeypatch: pytest.Monkey
     more: dict[str, Any] = {"brakes": wild.by, "trigger": trigger, "until": 1.0}
     steps = Steps(monkeypatch)
     steps.compare(partial(pl.stop, wild.robot, *state, category=wild.category, **more))
+
+
+@pytest.mark.parametrize("speed, happens", [(1.0, True), (1e12, False)])
+def test_what_happens_in_a_step_that_is_left_to_python_has_not_happened(
+    speed: float, happens: bool
+) -> None:
+    """Friction slows a wheel down, ``v = v0 exp(-c t / I)``, to a speed inside the second step.
+
+    The fast wheel's is missed by more than 1 rad/s there: then the first step is the last one.
+    """
+    machine = tables.build(
+        table("wheel", joint("axle", "revolute", GROUND, "wheel", [0, 0, 0], axis=[0, 0, 1]))
+    )
+    equations, method = (
+        pl.EquationsOfMotion(machine),
+        pl.MuntheKaas("dopri5", rtol=1e-5, atol=1e-5 * speed),
+    )
+    dynamics, torques = kernel.StopDynamics(equations.tables), np.zeros((13, 1))
+    torques[4] = equations.mass(machine.neutral)[0]  # viscous friction of the joint
+    dynamics.enter([], 0.0, [], np.zeros(1), torques, 0.0, np.zeros((0, 4)))
+    make = partial(kernel.StopSteps, dynamics, dense=native_phases._dense(False))
+    native = create_kernel(make, equations, method, None)
+    state = np.zeros(1), np.array([speed]), np.array([-speed])
+
+    def taken(watched: Array) -> tuple[int, Array, Array]:
+        native.watch(watched, [], 1e-9, 0.0)
+        notes, counts = np.empty((2, 5)), np.empty((2, 3), np.int64)
+        rooms = [np.empty((2, 1)) for _ in range(5)]
+        span = 0.0, 0.5, 1.0, 10.0, np.inf
+        count = native.take(span, state, [], [], (notes, counts), rooms, np.empty((2, 0, 1)))
+        return count, notes[:count, 0], rooms[1][:count, 0]
+
+    count, t, v = taken(np.zeros((0, 5)))
+    assert count == 2 and native.hits == []
+    close(v / speed, np.exp(-t), 1e-4)
+    level = 0.5 * (v[0] + v[1])
+    count, t, v = taken(np.array([[0.0, 1.0, 1.0, level, 0.0]]))
+    assert (count, native.hits) == ((2, [0]) if happens else (1, []))
+    assert (abs(v[-1] - level) < 1e-9) == happens
 
 
 def test_arrays_that_do_not_fit_are_refused() -> None:
