@@ -15,13 +15,15 @@ import pytest
 import pinloop as pl
 from pinloop.constraints.relative_motion import JointMotion
 from pinloop.dynamics.forces import Force
+from pinloop.model.description import GROUND
 from pinloop.model.mechanism import build
 from pinloop.model.pairs import MotionGroup
+from pinloop.model.transformations import carried_state
 
 from .. import mechanisms as m
 from .. import screw_tables as tables
 from .. import switching as s
-from ..screw_tables import Array
+from ..screw_tables import Array, Table
 from ..states import SPACES, Space, body_motion, carried, close, moving, robot
 
 ROBOTS = {"four-bar": "crank", "rssr": "rocker", "prrr3": "slide_y", "slider-crank": "slide"}
@@ -262,3 +264,143 @@ def test_a_prescribed_joint_in_space_has_its_acceleration() -> None:
         drift = motion.drift(data)
         assert abs(drift[0]) > 0.1
         close(motion.jacobian(data) @ a + drift, np.array([2.5]), 1e-8)
+
+
+# -- pairs that always close loops ----------------------------------------------------------------
+
+
+def on_a_shoe(entries: Table, slide: str) -> pl.Mechanism:
+    """The robot whose last body slides in a shoe without mass, by joints that have coordinates."""
+    first, middle, touch = entries["joints"]
+    shoe = {"name": "shoe", "mass": 0.0, "com": np.zeros(3), "inertia": np.zeros((3, 3))}
+    at, axis = touch["point"], touch["axis"]
+    joints = [
+        first | {"cut": True},
+        middle,
+        tables.joint("slide", slide, GROUND, "shoe", at, axis),
+        tables.joint("ball", "spherical", "shoe", "lower", at),
+    ]
+    return tables.build(entries | {"joints": joints, "bodies": [*entries["bodies"], shoe]})
+
+
+TIED = {"bottom": (m.ball_loop, "prismatic"), "touch": (m.tip_on_plane, "planar_translation")}
+"""Robots with a point on a line and on a plane, and what the shoe slides by."""
+
+
+@pytest.mark.parametrize("held", ["", "slide", "ball", "slide ball"])
+@pytest.mark.parametrize("name", TIED)
+def test_points_on_lines_and_planes_slide_and_turn(name: str, held: str) -> None:
+    """Damped, and locked, as the joints of a shoe without mass that slides and carries a ball."""
+    draw, slide = TIED[name]
+    shoe, machine = on_a_shoe(draw(), slide), tables.build(draw())
+    locks, damped = held.split(), {"slide": 3.0, "ball": 0.4}
+    q, _ = moving(shoe, 4)
+    v = s.moving_in(shoe, q, pl.Mode(locks=locks), 5)
+    assert np.abs(v).max(initial=0.0) > 0.1 or held == "slide ball"
+    other, rates = carried_state(shoe.model, q, v, machine.model)
+    slides = JointMotion(machine, name).axes[:-3]
+    axes = {"slide": slides, "ball": ("wx", "wy", "wz")}
+    lock = pl.simulation.Locked(name, tuple(axis for joint in locks for axis in axes[joint]))
+    same_acceleration(
+        pl.EquationsOfMotion(shoe, forces=[pl.forces.JointDamping(damped)], locks=locks),
+        pl.EquationsOfMotion(
+            machine,
+            forces=[pl.forces.JointDamping({name: 3.0}), *turning_less(name, machine, 2.6)],
+            locks=[lock] if locks else [],
+        ),
+        (q, v),
+        (other, rates),
+    )
+
+
+def turning_less(joint: str, machine: pl.Mechanism, less: float) -> list[Force]:
+    """Drive of the turns of a joint, against damping that is too much by ``less``."""
+    axis = JointMotion(machine, joint)
+
+    def torque(t: float, q: Array, v: Array) -> Array:
+        with machine.workspace() as data:
+            kinematics(machine, data, q, v)
+            J = axis.jacobian(data)[-3:]
+            return np.asarray(less * J.T @ (J @ v))
+
+    return [pl.forces.TorqueFunction(torque)]
+
+
+def same_acceleration(
+    ours: pl.EquationsOfMotion,
+    its: pl.EquationsOfMotion,
+    state: tuple[Array, Array],
+    other: tuple[Array, Array],
+) -> None:
+    """Bodies that both robots have accelerate alike."""
+    expected = body_motion(ours.robot, *state, ours.acceleration(0.0, *state))
+    actual = body_motion(its.robot, *other, its.acceleration(0.0, *other))
+    for body, motion in actual.items():
+        close(motion[1].vector, expected[body][1].vector, 1e-9)
+        close(motion[2].vector, expected[body][2].vector, 1e-9, 10.0)
+
+
+@pytest.mark.parametrize("axes", [("vz",), ()])
+def test_a_lock_of_a_point_on_a_line_in_a_run(axes: tuple[str, ...]) -> None:
+    """What moves on, and the energy that is lost, are those of the lock of a slide."""
+    shoe, machine = on_a_shoe(m.ball_loop(), "prismatic"), tables.build(m.ball_loop())
+    q, v = moving(shoe, 7)
+    starts = (q, v), carried_state(shoe.model, q, v, machine.model)
+    locks = (
+        [pl.lock("slide", at=0.03)] if axes else [pl.lock(x, at=0.03) for x in ("slide", "ball")]
+    )
+    events = locks, [pl.lock("bottom", axes=axes, at=0.03)]
+    runs = [
+        pl.simulate(one, *start, until=0.1, events=changes, losses=False,
+                    method=pl.MuntheKaas("dopri5", rtol=1e-9, atol=1e-9))
+        for one, start, changes in zip((shoe, machine), starts, events, strict=True)
+    ]  # fmt: skip
+    losses = [sum(change.energy_loss for change in run.transitions) for run in runs]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-7) and losses[0] > 1e-3
+    ends = [body_motion(run.robot, run.q[-1], run.v[-1]) for run in runs]
+    for body, (placement, twist, _) in ends[1].items():
+        close(ends[0][body][0].homogeneous, placement.homogeneous, 1e-7)
+        close(ends[0][body][1].vector, twist.vector, 1e-6)
+
+
+def test_a_rod_is_locked_as_a_whole() -> None:
+    """Then its ends are welded together, as by a lock of the ball between both bodies."""
+    machine = tables.build(tables.table(
+        "tied",
+        tables.joint("hinge", "revolute", GROUND, "a", [0, 0, 1], [0, 1, 0]),
+        tables.joint("ball", "spherical", "a", "b", [0.5, 0.1, 0.7]),
+        tables.joint("tie", "rod", "a", "b", [0.1, 0, 0.5], point2=[0.9, 0.3, 0.4], cut=True),
+    ))  # fmt: skip
+    q, v = moving(machine, 3)
+    runs = [
+        pl.simulate(machine, q, v, until=0.2, events=[pl.lock(joint, at=0.05)])
+        for joint in ("ball", "tie")
+    ]
+    losses = [run.transitions[0].energy_loss for run in runs]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-9) and losses[0] > 1e-3
+    close(runs[1].q[-1], runs[0].q[-1], 1e-8)
+    close(runs[1].v[-1], runs[0].v[-1], 1e-7)
+    with pytest.raises(pl.BadValue, match="a rod pair has no axes of its own; lock it as a whole"):
+        pl.EquationsOfMotion(machine, forces=[pl.forces.JointDamping({"tie": 1.0})])
+    with pytest.raises(pl.BadValue, match="no axes of its own"):
+        pl.EquationsOfMotion(machine, locks=[pl.simulation.Locked("tie", ("wx",))])
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_rates_and_drifts_of_points_are_derivatives(name: str) -> None:
+    """Off the manifold, too."""
+    machine = tables.build(TIED[name][0]())
+    rng, axis = np.random.default_rng(3), JointMotion(machine, name)
+    q, v = (
+        machine.integrate(machine.neutral, rng.normal(size=machine.nv)),
+        rng.normal(size=machine.nv),
+    )
+
+    def at(h: float) -> tuple[Array, Array]:
+        with machine.workspace() as data:
+            kinematics(machine, data, machine.integrate(q, h * v), v)
+            return axis.jacobian(data) @ v, axis.drift(data)
+
+    (slow, _), (_, drift), (fast, _) = at(-1e-5), at(0.0), at(1e-5)
+    close((fast - slow) / 2e-5, drift, 1e-5)
+    assert (np.abs(drift) > 0.1).all()

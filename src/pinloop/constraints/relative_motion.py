@@ -37,6 +37,8 @@ class JointMotion:
         robot: the mechanism.
         joint: name of a joint of the tree, or of one that closes a loop.
         who: what needs one axis, for messages; any number of axes will do if empty.
+        whole: whether a joint that closes a loop and leaves no axes of its own, such as a rod, may
+            be asked for: along all six of frame B, that is.
 
     Attributes:
         joint: name of the joint.
@@ -45,7 +47,7 @@ class JointMotion:
         is_translation: per axis, whether it is a linear one, shape (k,).
     """
 
-    def __init__(self, robot: Mechanism, joint: str, who: str = "") -> None:
+    def __init__(self, robot: Mechanism, joint: str, who: str = "", *, whole: bool = False) -> None:
         self._model, self.joint = robot.model, joint
         self._loop = next((loop for loop in robot.loops if loop.name == joint), None)
         self.closes_loop = self._loop is not None
@@ -57,16 +59,19 @@ class JointMotion:
         else:
             pair = self._loop.pair
             rates = pair.rates(pin.SE3.Identity())
+            given = None if rates is None else pair.is_group
+            if rates is None and whole:
+                rates, given = np.eye(6), True
             if rates is None:
                 raise BadValue(
-                    f"joint '{joint}' closes a loop of robot '{robot.name}', where axes of a "
-                    f"{pair.name} pair move: nothing can act on them by the joint's name"
+                    f"joint '{joint}' closes a loop of robot '{robot.name}', and a {pair.name} "
+                    "pair has no axes of its own; lock it as a whole, or act on bodies"
                 )
-            count, self._pair = pair.dof, pair
+            count, self._pair = len(rates), pair
             self._frames = _described_frames(robot, self._loop)
             self.axes = tuple(_TWIST[component] for component in rates.argmax(axis=1))
             self.is_translation = np.asarray(rates[:, :3].any(axis=1))
-            self._constant = rates if pair.is_group else None
+            self._constant = rates if given else None
         if who and count != 1:
             raise BadValue(f"{who} needs a joint with one axis; '{joint}' has {count}")
         self._turns = self._loop is not None and not self.is_translation.any()
@@ -133,8 +138,10 @@ class JointMotion:
         )
         carried = X.act(V_a)
         relative = A_b - X.act(A_a) + (V_b - carried).cross(carried)
-        # Where rows turn, as that of z of A does, they turn about the relative velocity itself.
-        return np.asarray(self._rates(data) @ relative.vector)
+        drift = np.asarray(self._rates(data) @ relative.vector)
+        if self._constant is None:
+            drift += self._pair.rates_bias(X.inverse(), (V_b - carried).vector)
+        return drift
 
     def slopes(
         self, tree: MovingTree, multipliers: Array, axes: Sequence[int] | None = None

@@ -106,13 +106,18 @@ def locked_columns(robot: Mechanism, lock: Locked) -> list[int]:
         BadValue: the joint has no such degree of freedom, or no coordinate at all.
     """
     if any(lock.joint == loop.name for loop in robot.loops):
-        _locked_axes(JointMotion(robot, lock.joint).axes, lock)
+        _locked_axes(_held_motion(robot, lock).axes, lock)
         return []
     at = robot.coordinates(lock.joint).v
     if not lock.axes:
         return list(range(at.start, at.stop))
     places = _locked_axes(coordinate_names(robot.tree, lock.joint), lock)
     return [at.start + place for place in places]
+
+
+def _held_motion(robot: Mechanism, lock: Locked) -> JointMotion:
+    """What a lock holds of: axes, or all of a joint without any."""
+    return JointMotion(robot, lock.joint, whole=not lock.axes)
 
 
 def _locked_axes(axes: tuple[str, ...], lock: Locked) -> list[int]:
@@ -127,7 +132,7 @@ def _locked_axes(axes: tuple[str, ...], lock: Locked) -> list[int]:
 
 def _lock_labels(robot: Mechanism, lock: Locked) -> tuple[str, ...]:
     """One label per locked axis; it is named where the joint has several."""
-    axes = JointMotion(robot, lock.joint).axes
+    axes = _held_motion(robot, lock).axes
     if len(axes) == 1 and not lock.axes:
         return (lock.label,)
     return tuple(f"{lock.label}.{axis}" for axis in lock.axes or axes)
@@ -139,7 +144,7 @@ class _LockedLoop(BoundRow):
     holonomic = False
 
     def __init__(self, robot: Mechanism, lock: Locked) -> None:
-        self._motion = JointMotion(robot, lock.joint)
+        self._motion = _held_motion(robot, lock)
         self._places = _locked_axes(self._motion.axes, lock)
         self.labels = _lock_labels(robot, lock)
         self.angular = tuple((~self._motion.is_translation[self._places]).tolist())

@@ -161,6 +161,10 @@ class Pair(ABC):
         """
         return None
 
+    def rates_bias(self, T: pin.SE3, V: Array) -> Array:
+        """``dR/dt V`` of these rows, shape (dof,); zero where they turn about ``V`` itself."""
+        return np.zeros(self.dof)
+
     @abstractmethod
     def residual(self, T: pin.SE3) -> Array:
         """Closure residual of the placement ``T`` of B in A, shape (rows,), m and rad."""

@@ -368,9 +368,27 @@ def _across_x(n: Array) -> Array:
 
 
 class _PointPair(Pair):
-    """Rows ``C R v`` on the velocity of B's origin, resolved in A by the constant ``C``."""
+    """Rows ``C R v`` on the velocity of B's origin, resolved in A by the constant ``C``.
+
+    Its coordinates are those of B's origin along the other axes of A, and turns of B.
+    """
 
     _directions: Array
+
+    def rates(self, T: pin.SE3) -> Array:
+        """The other axes of A, in B, and turning in B."""
+        rows = np.zeros((self.dof, 6))
+        rows[:-3, :3] = self._others @ T.rotation
+        rows[-3:, 3:] = np.eye(3)
+        return rows
+
+    def rates_bias(self, T: pin.SE3, V: Array) -> Array:
+        """``D R (w x v)`` along the other axes ``D``."""
+        return np.append(self._others @ T.rotation @ np.cross(V[3:], V[:3]), np.zeros(3))
+
+    @property
+    def _others(self) -> Array:
+        return np.eye(3)[~self._directions.any(axis=0)]
 
     @property
     def components(self) -> tuple[tuple[Component, Array], ...]:
