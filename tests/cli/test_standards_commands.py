@@ -74,12 +74,13 @@ def test_distances_are_those_of_the_study(capsys: Captured) -> None:
 
 def test_tables_of_vendors(capsys: Captured) -> None:
     words = ["annex-b", "six_axis_arm.urdf", "--payload", "10kg", "--category", "0"]
-    assert cli.run([*words, "--csv", "arm.csv", "--html", "arm.html"]) == 0
+    assert cli.run([*words, "--csv", "arm.csv", "--html", "arm.html", "--pdf", "arm.pdf"]) == 0
     out = capsys.readouterr().out
     assert "Category 0" in out and "written: arm.csv" in out and "written: arm.html" in out
     with Path("arm.csv").open() as file:
         assert [row["axis"] for row in csv.DictReader(file)] == ["joint_1", "joint_2", "joint_3"]
     assert "stopping distance" in Path("arm.html").read_text()
+    assert Path("arm.pdf").read_bytes().startswith(b"%PDF")
 
 
 @pytest.mark.parametrize(

@@ -252,13 +252,14 @@ def annex_b(
     html: Annotated[
         Path | None, file_option("Write all tables as a page.", ends=(".html",))
     ] = None,
+    pdf: Annotated[Path | None, file_option("Write all tables as PDF.", ends=(".pdf",))] = None,
 ) -> int:
     """Compute stopping times and distances as vendors declare them (ISO 10218-1, annex B).
 
     For 33, 66 and 100 % of speed, payload and extension, with the poses that have it. A planning
     aid, not a safety certificate.
     """
-    check_targets([*robot.inputs, brakes], csv=csv, html=html)
+    check_targets([*robot.inputs, brakes], csv=csv, html=html, pdf=pdf)
     load = 0.0 if payload is None else weight(payload)
     machine = robot.load()
     chosen, _ = brakes_for(machine, robot.file, brakes)
@@ -276,4 +277,6 @@ def annex_b(
     if html is not None:
         tables.to_html(html)
         write(f"written: {html}")
+    if pdf is not None:
+        write(f"written: {tables.to_pdf(pdf)}")
     return Exit.DONE

@@ -21,6 +21,7 @@ from .standards.comparison import Comparison, compare
 from .standards.distances import ApproachSpeed, MinimumDistance, minimum_distance
 from .standards.fit import Fit, fit_brakes
 from .standards.fit_law import LawFits, fit_law
+from .standards.interpolation import StopInterpolation, interpolate_stops
 from .standards.published import Measured, StoppingTable
 from .standards.separation import Separation, separation
 from .stopping.bands import sample_stop
@@ -83,6 +84,7 @@ __all__ = [
     "Space",
     "Standstill",
     "StopBands",
+    "StopInterpolation",
     "StopLaw",
     "StopResult",
     "StopSensitivity",
@@ -100,6 +102,7 @@ __all__ = [
     "compare",
     "fit_brakes",
     "fit_law",
+    "interpolate_stops",
     "joint_limits",
     "minimum_distance",
     "sample_stop",

@@ -256,6 +256,11 @@ class Report:
         """A page of its own, which needs no other file and no network."""
         return render("tables/templates/report.html", report=self)
 
+    def to_pdf(self, path: str | Path) -> Path:
+        """Write pages of A4; needs matplotlib."""
+        file: Path = forward("show.plots", "draw_pages", self, path)
+        return file
+
     def to_markdown(self) -> str:
         """Tables as GitHub reads them; a heading over several columns is in each."""
         return render("tables/templates/report.md", report=self)

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 DOCS = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["tables", "distances", "heat", "map"])
+@pytest.mark.parametrize("name", ["tables", "distances", "heat", "map", "between"])
 def test_the_program_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -24,6 +24,8 @@ def test_the_program_runs(
     if name == "tables":
         rows = (tmp_path / "six_axis_arm.annex_b.csv").read_text(encoding="utf-8").splitlines()
         assert len(rows) == 4 and "100 % of speed, extension and payload" in out
+    elif name == "between":
+        assert "stops between the cells" in out and 0.1 < float(out.split()[0]) < 0.5
     elif name == "map":
         pages = (tmp_path / "cell.png", tmp_path / "cell.csv")
         assert "Zones that must be free" in out and all(page.stat().st_size for page in pages)

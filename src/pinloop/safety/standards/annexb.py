@@ -246,6 +246,10 @@ class AnnexB(Reported):
         """All tables, poses and definitions as a page; written to a file if one is given."""
         return _written(self.report().to_html(), path)
 
+    def to_pdf(self, path: str | Path) -> Path:
+        """Write all tables, poses and definitions as pages of A4; needs matplotlib."""
+        return self.report().to_pdf(path)
+
 
 @public
 def annex_b(

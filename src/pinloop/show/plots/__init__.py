@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Literal, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from ...boundary.marks import Array
 from ...boundary.values import forward
 from ...errors import BadValue
+from ...tables.report import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,6 +31,7 @@ __all__ = [
     "Zones",
     "draw_charts",
     "draw_map",
+    "draw_pages",
     "draw_zones",
 ]
 
@@ -172,7 +175,8 @@ def draw_charts(
         raise BadValue(f"there is nothing to draw for '{title}'; name at least one joint")
     instants, near = (Instant(*event) for event in events), _NEAR * (span[1] - span[0])
     merged = list(merge_instants(instants, near, between=", ", most=_LONGEST))
-    return _by_matplotlib("draw", title, columns, span, merged)
+    figure: Figure = _by_matplotlib("draw", title, columns, span, merged)
+    return figure
 
 
 class Zones(Protocol):
@@ -203,23 +207,30 @@ def draw_map(
     title: str, labels: tuple[str, str], points: Array, values: Array, unit: str
 ) -> Figure:
     """Draw values at points of a plane with matplotlib, coloured by size; see `figure`."""
-    return _by_matplotlib("draw_map", title, labels, points, values, unit)
+    figure: Figure = _by_matplotlib("draw_map", title, labels, points, values, unit)
+    return figure
 
 
 def draw_zones(title: str, zones: Zones) -> Figure:
     """Draw where people may be around a robot with matplotlib; see `figure`."""
-    return _by_matplotlib("draw_zones", title, zones)
+    figure: Figure = _by_matplotlib("draw_zones", title, zones)
+    return figure
 
 
-def _by_matplotlib(function: str, *arguments: object) -> Figure:
-    """What a function of `figure` draws."""
+def draw_pages(report: Report, path: str | Path) -> Path:
+    """Write a report as PDF with matplotlib; see `pdf`."""
+    written: Path = _by_matplotlib("write_pdf", report, path, file="pdf")
+    return written
+
+
+def _by_matplotlib(function: str, *arguments: object, file: str = "figure") -> Any:
+    """What a function of `figure` or `pdf` draws."""
     try:
-        figure: Figure = forward("show.plots.figure", function, *arguments)
+        return forward(f"show.plots.{file}", function, *arguments)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
         raise BadValue("plots need matplotlib: pip install matplotlib") from None
-    return figure
 
 
 def styled(lines: Iterable[Line]) -> Iterator[tuple[Line, str, str]]:

@@ -1,4 +1,4 @@
-"""Charts as a figure of matplotlib. The only file that imports it, and only when it is needed."""
+"""Charts as a figure of matplotlib. Only `pdf` imports it, too, and only when it is needed."""
 
 from __future__ import annotations
 
