@@ -13,7 +13,7 @@ from PIL import Image
 
 from pinloop.show.scene import save_html
 
-from .browser import BROWSER, FLAGS, needs_browser
+from .browser import BROWSER, FLAGS, Browser, needs_browser
 from .scenes import arm, at, visual
 
 pytestmark = needs_browser
@@ -83,3 +83,14 @@ def test_the_robot_is_where_it_should_be(picture: NDArray[np.int64]) -> None:
 def test_surfaces_are_shaded(picture: NDArray[np.int64]) -> None:
     shades = picture[magenta(picture)][:, 0]
     assert np.ptp(shades) > 40
+    # Also where the light of the key lamp does not come.
+    assert np.quantile(shades, 0.02) > 0.4 * shades.max()
+
+
+def test_meshcats_own_controls_are_hidden(tmp_path: Path) -> None:
+    page = save_html(
+        arm(visual("post", "base", "box", (0.2, 0.2, 0.6), at(0, 0, 0))), tmp_path / "a.html"
+    )
+    with Browser(page, tmp_path / "profile", (420, 600)) as browser:
+        assert "Open Controls" in browser.value("document.body.textContent")
+        assert "Open Controls" not in browser.value("document.body.innerText")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,32 @@ def test_dragging_one_joint_moves_all_bodies(
     )
     assert_allclose(shown, [*tip(robot, viewer.q), *tip(robot, viewer.q)], atol=1e-9)
     assert "loops closed" in browser.value("document.getElementById('closure').textContent")
+
+
+def test_the_camera_keeps_a_dragged_robot_in_the_picture(tmp_path: Path) -> None:
+    robot = pl.example("palletizer")
+    with (
+        pl.view(robot) as viewer,
+        Browser(viewer.url, tmp_path / "profile", (1280, 800)) as page,
+    ):
+        until(lambda: page.value("window.pinloop !== undefined && pinloop.number > 0"))
+        labels = page.value("[...document.querySelectorAll('#motors b')].map((b) => b.textContent)")
+        assert labels == list(robot.actuated)
+        away = "pinloop.viewer.camera.position.clone().sub(pinloop.viewer.controls.target)"
+        before = np.array(page.value(f"{away}.toArray()"))
+        assert page.value("pinloop.isSeen()")
+        page.drag(slider(page, "shoulder"), 0.95)
+        state(page)
+        # The arm that leans forward leaves the picture, and the camera goes after it.
+        assert page.value("pinloop.isSeen()")
+        after = np.array(page.value(f"{away}.toArray()"))
+        assert np.linalg.norm(page.value("pinloop.viewer.controls.target.toArray()")) > 0.05
+        assert_allclose(np.cross(after, before), 0, atol=1e-6)
+        # Who looks at a part goes on doing so.
+        page.value("pinloop.view.turnTo([0, 0, 0], 0.3); pinloop.follows = false")
+        page.drag(slider(page, "shoulder"), 0.5)
+        state(page)
+        assert not page.value("pinloop.isSeen()")
 
 
 def test_a_slider_stops_where_the_loop_closes_no_further(

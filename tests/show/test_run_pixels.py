@@ -106,6 +106,28 @@ def test_it_opens_at_the_start_and_plays(browser: Browser) -> None:
     assert clock(browser) == stopped
 
 
+def test_space_plays_and_pauses(browser: Browser) -> None:
+    playing = "document.querySelector('.replay').replay.playing"
+    browser.value("document.activeElement.blur()")
+    assert browser.value(playing) is False
+    for plays in (True, False):
+        browser.press(" ", 32)
+        assert browser.value(playing) is plays
+    # On a control, Space does what it does there.
+    browser.value("document.querySelector('.replay-loop').focus()")
+    browser.press(" ", 32)
+    assert browser.value(playing) is False
+
+
+def test_lengths_are_in_seconds_where_runs_take_some(browser: Browser) -> None:
+    text = (
+        "(() => { const replay = document.querySelector('.replay').replay, end = replay.end;"
+        "replay.end = {}; const text = replay.timeText(0.25); replay.end = end; return text; })()"
+    )
+    short, long = (browser.value(text.replace("{}", str(end), 1)) for end in (0.9, 1.2))
+    assert (short, long) == ("250.0 ms", "0.250 s")
+
+
 def test_a_locked_joint_is_blue(browser: Browser) -> None:
     free, locked = seen(browser, 0.19, "marks"), seen(browser, 0.25, "marks")
     # An axis of the world is blue, another one green.

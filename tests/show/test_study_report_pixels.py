@@ -106,9 +106,9 @@ def test_the_slider_moves_the_robot(browser: Browser, study: pl.Study) -> None:
         assert float(browser.value(clock).split()[0]) == 0.0
         start = magenta(seen(browser))
         browser.press("End", 35)
-        assert float(browser.value(clock).split()[0]) == pytest.approx(
-            1e3 * _end(study, key), abs=0.06
-        )
+        number, unit = browser.value(clock).split()
+        end = float(number) / {"s": 1.0, "ms": 1e3}[unit]
+        assert end == pytest.approx(_end(study, key), abs=6e-4)
         until(lambda start=start: (magenta(seen(browser)) != start).mean() > 0.01)  # type: ignore[misc]
 
 

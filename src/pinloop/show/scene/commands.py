@@ -200,9 +200,9 @@ def _lights(center: Array, radius: float, toward: Array) -> list[Command]:
     shadow = {"bias": -0.0005, "normalBias": 0.006 * radius, "radius": 3, "mapSize": [2048, 2048]}
     sun = "DirectionalLight"
     lights = {
-        "sky": {"type": "HemisphereLight", "groundColor": 0xB9BEC6, "intensity": 0.58},
-        "key": {"type": sun, "intensity": 0.72, "shadow": shadow | {"camera": camera}},
-        "fill": {"type": sun, "color": 0xDDE6FF, "intensity": 0.30, "castShadow": False},
+        "sky": {"type": "HemisphereLight", "groundColor": 0xD8DBE0, "intensity": 0.74},
+        "key": {"type": sun, "intensity": 0.52, "shadow": shadow | {"camera": camera}},
+        "fill": {"type": sun, "color": 0xDDE6FF, "intensity": 0.34, "castShadow": False},
     }
     for name, own_words in lights.items():
         light = _Light(**{"color": 0xFFFFFF} | own_words)

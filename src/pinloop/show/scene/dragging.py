@@ -179,7 +179,7 @@ class Dragged:
         return self.robot.length if self.robot.is_translation[column] else 1.0
 
     def _sliders(self) -> Sequence[Slider]:
-        """All coordinates that can be dragged, those of motors first."""
+        """All coordinates that can be dragged, those of motors first, as reports list them."""
         sliders = []
         for name in self.robot.joints:
             at = self.robot.coordinates(name)
@@ -192,7 +192,8 @@ class Dragged:
                 linear = bool(self.robot.is_translation[at.v.start + k])
                 motor = name in self.robot.actuated
                 sliders.append(Slider(name, k, label, low, high, linear, motor))
-        return sorted(sliders, key=lambda slider: not slider.motor)
+        order = {name: k for k, name in enumerate(self.robot.actuated)}
+        return sorted(sliders, key=lambda slider: order.get(slider.joint, len(order)))
 
     def _ends(self, at: JointCoordinates, column: int, value: float) -> tuple[float, float]:
         """Limits of a coordinate; where there are none, one turn, or four lengths of the robot."""

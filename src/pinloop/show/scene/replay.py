@@ -46,8 +46,8 @@ ARROW = 0.35
 _SPEEDS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 _FAST_SPEEDS = (100.0, 20.0, 5.0)
 """Offered where a replay in real time would be too long to wait for."""
-_LOOK = 4.0
-"""How long a replay lasts at the speed that is chosen first, about [s]."""
+_LONG = 20.0
+"""A replay is long from here on [s]."""
 
 
 @dataclass(frozen=True)
@@ -339,9 +339,7 @@ def _path(run: Trajectory, t: Array, trace: Trace, count: int) -> Array:
 
 
 def _speeds(duration: float) -> Iterator[tuple[str, str, bool]]:
-    """The list of speeds; that at which the motion can be followed is chosen."""
-    wanted = min(1.0, duration / _LOOK)
-    best = min(_SPEEDS, key=lambda speed: abs(speed - wanted))
-    for value in (*_FAST_SPEEDS, *_SPEEDS) if duration > 5 * _LOOK else _SPEEDS:
+    """The list of speeds; real time is chosen."""
+    for value in (*_FAST_SPEEDS, *_SPEEDS) if duration > _LONG else _SPEEDS:
         name = f"{value:g} times real time" if value > 1.0 else f"1/{1 / value:.0f} of real time"
-        yield f"{value:g}", "real time" if value == 1.0 else name, value == best
+        yield f"{value:g}", "real time" if value == 1.0 else name, value == 1.0

@@ -12,6 +12,7 @@ class Robot {
     this.wanted = null;    // what the page asks for next; only the latest counts
     this.asking = false;
     this.dragged = null;   // the slider under the user's hand
+    this.follows = false;  // whether the camera keeps all of the robot in the picture
     this.viewer = this.makeViewer();
     this.nodes = data.nodes.map((path) => this.node(path));
     this.sliders = data.sliders.map((entry, k) => this.addSlider(entry, k));
@@ -23,17 +24,21 @@ class Robot {
 
   makeViewer() {
     this.view = new Pane(this.pane, data.commands);
-    this.view.hideControls();
+    this.view.viewer.controls.addEventListener("start", () => (this.follows = false));
     return this.view.viewer;
   }
 
-  // Back to where the camera stood, towards where the robot is now and as far as it reaches now.
-  turnHome() {
+  // Where the robot is now, and how much farther away than at first all of it is seen.
+  extent() {
     const { middle, radius } = this.state ?? data;
     const [x, y, z] = middle.map((value, axis) => value - data.middle[axis]);
     // A pose that was moved may reach farther towards the camera than the one that was fitted.
     const spare = this.state === undefined ? 1 : 1.08;
-    this.view.turnHome([x, z, -y], (spare * radius) / data.radius);  // the page's y axis points up
+    return [[x, z, -y], (spare * radius) / data.radius];  // the page's y axis points up
+  }
+
+  isSeen() {
+    return this.view.holds(["robot", "skeleton", "loops"]);
   }
 
   node(path) {
@@ -55,6 +60,9 @@ class Robot {
     Object.assign(input, { min: entry.low, max: entry.high, step: "any" });
     input.setAttribute("aria-label", entry.label);
     input.addEventListener("input", () => {
+      if (this.dragged === null) {
+        this.follows = this.isSeen();  // whoever looks at a part of the robot goes on doing so
+      }
       this.dragged = k;
       this.ask({ slider: k, value: Number(input.value) });
     });
@@ -118,6 +126,9 @@ class Robot {
       node.matrix.fromArray(numbers);
       node.matrix.decompose(node.position, node.quaternion, node.scale);
     });
+    if (this.follows && !this.isSeen()) {
+      this.view.turnTo(...this.extent());
+    }
     byId("said").textContent = state.said;
     const closure = byId("closure");
     closure.classList.toggle("open", !state.closed);
@@ -154,7 +165,7 @@ class Robot {
     details.querySelector("summary").textContent =
       passive === data.sliders.length ? "joints" : "other joints (" + passive + ")";
     byId("reset").addEventListener("click", () => this.ask({ reset: true }));
-    byId("home").addEventListener("click", () => this.turnHome());
+    byId("home").addEventListener("click", () => this.view.turnHome(...this.extent()));
     byId("words").addEventListener("click", () => this.copy(this.state.words));
     byId("python").addEventListener("click", () => this.copy(this.state.python));
     this.connectSwitch("skeleton", data.skeleton, data.dressed);

@@ -14,6 +14,7 @@ class Pane {
     this.away = 1;  // how many times farther the camera is than where the scene was fitted
     this.viewer = new MeshCat.Viewer(element);
     this.viewer.set_3d_pane_size = () => this.fit();
+    this.viewer.gui.domElement.style.display = "none";  // the pages have controls of their own
     for (const command of commands) {
       this.viewer.handle_command_bytearray(bytesOf(command));
     }
@@ -22,17 +23,45 @@ class Pane {
     new ResizeObserver(() => this.fit()).observe(element);
   }
 
-  hideControls() {
-    this.viewer.gui.domElement.style.display = "none";
-  }
-
-  // The camera back to where the scene was fitted for; or around another middle, farther away.
-  turnHome(middle = [0, 0, 0], distance = 1) {
+  // The camera back to where the scene was fitted for; or around another middle, farther away, and
+  // from another side.
+  turnHome(middle = [0, 0, 0], distance = 1, side = this.home) {
     const { camera, controls } = this.viewer;
     this.away = 1;
+    const place = side.clone().setLength(distance * this.home.length());
     controls.target.set(...middle);
-    camera.position.copy(this.home).multiplyScalar(distance).add(controls.target);
+    camera.position.copy(place).add(controls.target);
     this.fit();
+  }
+
+  // The same from the side from which the camera looks now.
+  turnTo(middle, distance) {
+    const { camera, controls } = this.viewer;
+    this.turnHome(middle, distance, camera.position.clone().sub(controls.target));
+  }
+
+  // Whether all that is seen of some nodes is within the picture.
+  holds(paths) {
+    const { camera, scene } = this.viewer;
+    scene.updateMatrixWorld(true);
+    let inside = true;
+    for (const path of paths) {
+      this.node(path).object.traverseVisible((object) => {
+        if (!object.isMesh) {
+          return;
+        }
+        object.geometry.computeBoundingBox();
+        const { min, max } = object.geometry.boundingBox;
+        for (let corner = 0; corner < 8; corner += 1) {
+          const point = min.clone().set(
+            corner & 1 ? min.x : max.x, corner & 2 ? min.y : max.y, corner & 4 ? min.z : max.z
+          );
+          point.applyMatrix4(object.matrixWorld).project(camera);
+          inside = inside && Math.abs(point.x) <= 1 && Math.abs(point.y) <= 1;
+        }
+      });
+    }
+    return inside;
   }
 
   // Wherever the camera is: in a picture that is narrower it goes back, in a wider one it comes.

@@ -40,7 +40,6 @@ class Replay {
       (command) => (typeof command === "number" ? sharedCommands()[command] : command)
     );
     this.view = new Pane(this.pane, commands);
-    this.view.hideControls();
     this.view.viewer.controls.enableZoom = false;  // scrolling moves the page until a click here
     return this.view.viewer;
   }
@@ -253,7 +252,7 @@ class Replay {
   }
 
   timeText(time) {
-    return this.end - this.start < 10 ? (1000 * time).toFixed(1) + " ms" : time.toFixed(3) + " s";
+    return this.end - this.start < 1 ? (1000 * time).toFixed(1) + " ms" : time.toFixed(3) + " s";
   }
 
   play() {
@@ -290,6 +289,14 @@ class Replay {
     this.setPlaying(false);
   }
 
+  toggle() {
+    if (this.playing) {
+      this.pause();
+    } else {
+      this.play();
+    }
+  }
+
   setPlaying(playing) {
     this.playing = playing;
     this.button.setAttribute("aria-label", playing ? "Pause" : "Play");
@@ -311,7 +318,7 @@ class Replay {
     find("joints").querySelectorAll("li").forEach((item, k) => {
       this.items.set(this.data.joints[k].name, item);
     });
-    this.button.addEventListener("click", () => (this.playing ? this.pause() : this.play()));
+    this.button.addEventListener("click", () => this.toggle());
     this.slider.addEventListener("input", () => {
       this.pause();
       this.seek(Number(this.slider.value));
@@ -397,6 +404,23 @@ function startReplay(element) {
     console.warn("no replay: " + error);
   }
 }
+
+// Space plays the replay that has the focus, or the only one in the window.
+document.addEventListener("keydown", (event) => {
+  const typing = "button, select, textarea, a, summary, input:not([type=range])";
+  if (event.key !== " " || event.target.closest(typing) !== null) {
+    return;
+  }
+  const seen = [...document.querySelectorAll(".replay-ready")].filter((element) => {
+    const { top, bottom, height } = element.getBoundingClientRect();
+    return height > 0 && top < window.innerHeight && bottom > 0;
+  });
+  const own = event.target.closest(".replay-ready") ?? (seen.length === 1 ? seen[0] : null);
+  if (own !== null) {
+    event.preventDefault();
+    own.replay.toggle();
+  }
+});
 
 // Those that are hidden are started by the script that shows them.
 for (const element of document.querySelectorAll(".replay")) {
