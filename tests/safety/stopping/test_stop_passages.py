@@ -16,7 +16,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import pinloop as pl
+from pinloop.integrate import NoBranch
 from pinloop.safety.stopping.export import series_of
+from pinloop.safety.stopping.stop_equations import StopEquations
+from pinloop.simulation.passages import Passage
 
 from ... import mechanisms as m
 from ... import screw_tables as tables
@@ -58,6 +61,37 @@ def holding(joints: dict[str, float], **more: Any) -> pl.Brakes:
 
 
 # -- windows of parallelograms ---------------------------------------------------------------------
+
+
+def test_torques_are_known_where_the_branch_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Inside a step, where the rows of the loops say the same."""
+    machine, looks = tables.build(windows(2)), list[bool]()
+    q, v = parallel(machine, 0.3, -4.0)
+    given = {"brakes": holding({"low0": 120.0}), "method": precise(1e-8)}
+    want = pl.stop(machine, q, v, **given)
+    solve_all, system = StopEquations.solve_all, Passage.system
+
+    def looking(self: StopEquations, t: Array, q: Array, v: Array) -> Array:
+        before = self.passage
+        looks.append(before is not None)
+        solutions = solve_all(self, t, q, v)
+        self.passed(float(t[0]), q[0], v[0])
+        assert self.passage is before
+        looks.append(False)
+        return solutions
+
+    def lost(self: Passage, *state: Any) -> Any:
+        if looks and looks[-1]:
+            raise NoBranch("it is not told there")
+        return system(self, *state)
+
+    monkeypatch.setattr(StopEquations, "solve_all", looking)
+    monkeypatch.setattr(Passage, "system", lost)
+    stop = pl.stop(machine, q, v, **given)
+    assert stop.ledger.relative_error == pytest.approx(want.ledger.relative_error, abs=1e-7)
+    assert any(looks) and np.array_equal(stop.run.q, want.run.q)
 
 
 @pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-10])

@@ -209,19 +209,26 @@ class StopEquations:
             first = self.in_kernel.solve_all(t, q, v, given, solutions)
             self.evaluations += first
         for k in range(first, len(times)):
-            try:
-                solutions[k] = self.solve(times[k], q[k], v[k])
-            except NoBranch:  # known at both ends of the step, but not there
-                self.follow(None)
-                solutions[k] = self.solve(times[k], q[k], v[k])
+            solutions[k] = self._solve_inside(times[k], q[k], v[k])
         return solutions
+
+    def _solve_inside(self, t: float, q: Array, v: Array) -> Solved:
+        """`solve` inside a step: its branch, known at its stages, may not be known there."""
+        passage = self.passage
+        try:
+            return self.solve(t, q, v)
+        except NoBranch:
+            self.follow(None)
+            return self.solve(t, q, v)
+        finally:
+            self.follow(passage)
 
     def passed(self, t: float, q: Array, v: Array) -> Array:
         """How far all that may end the phase is from doing so [N m]; positive once it should have.
 
         It ends when a joint that is pinned comes loose, or when the power in a gear turns round.
         """
-        solved = self.solve(t, q, v)
+        solved = self._solve_inside(t, q, v)
         torque, output = solved.holding_torque, solved.gear_output
         violations = self.tables.violations(t, v, torque, output)
         if self.phase.redundant and violations[: 2 * len(self.tables.held)].max() > 0.0:
