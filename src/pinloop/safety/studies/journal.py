@@ -381,6 +381,22 @@ _NUMPY = {"_frombuffer", "_reconstruct", "dtype", "ndarray", "scalar"}
 """What pickles of arrays and of their numbers name."""
 
 
+class _Packer(pickle.Pickler):
+    def __init__(self, file: BinaryIO, shared: Mapping[str, object]) -> None:
+        super().__init__(file, protocol=5)
+        self._names = {id(value): name for name, value in shared.items()}
+
+    # Asked for far fewer values than `persistent_id` is, which earlier versions had.
+    def reducer_override(self, value: object) -> Any:
+        name = self._names.get(id(value))
+        return NotImplemented if name is None else (_shared, (name,))
+
+
+def _shared(name: str) -> object:
+    """Stands for what is referred to by name."""
+    raise KeyError(name)
+
+
 class _Unpacker(pickle.Unpickler):
     def __init__(self, file: BinaryIO, shared: Mapping[str, object]) -> None:
         super().__init__(file)
@@ -393,6 +409,8 @@ class _Unpacker(pickle.Unpickler):
         # Nothing is imported, and no function is called but those that make arrays.
         value, package = getattr(sys.modules.get(module), name, None), module.split(".")[0]
         plain = is_dataclass(value) or hasattr(value, "_fields") or value is FrozenTable
+        if value is _shared:
+            return self.persistent_load
         if package == "numpy" and name in _NUMPY:
             return value
         if package == "pinloop" and isinstance(value, type) and plain:
@@ -405,13 +423,9 @@ def pack_stop(stop: StopResult, shared: Mapping[str, object]) -> bytes:
 
     ``shared``: what is referred to, by name.
     """
-    names = {id(value): name for name, value in shared.items()}
     file = io.BytesIO()
-    packer = pickle.Pickler(file, protocol=5)
-    # Not a method: a packer that refers to itself lives on until the next collection.
-    packer.persistent_id = lambda value: names.get(id(value))  # type: ignore[method-assign]
     try:
-        packer.dump(stop)
+        _Packer(file, shared).dump(stop)
     except (pickle.PicklingError, TypeError, AttributeError):
         return b""
     return zlib.compress(file.getvalue(), 1)
