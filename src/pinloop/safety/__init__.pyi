@@ -34,7 +34,7 @@ from .stopping.recorded import JointTrajectory
 from .stopping.result import StopResult
 from .stopping.safety_functions import SafetyFunction
 from .stopping.sensitivity import StopSensitivity
-from .stopping.simulation import Standstill
+from .stopping.standstill import Standstill
 from .stopping.stop import single_faults, stop, worst_fault
 from .stopping.travel import JointStop, PointStop
 from .studies.cases import WorstCase

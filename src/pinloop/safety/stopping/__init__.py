@@ -8,7 +8,7 @@ from .plan import Category0, Category1, Category2, Trigger
 from .prepared_robot import Payload
 from .recorded import JointTrajectory
 from .result import StopResult
-from .simulation import Standstill
+from .standstill import Standstill
 from .stop import single_faults, stop, worst_fault
 from .travel import JointStop, PointStop
 

@@ -17,7 +17,8 @@ from ..brakes.laws import Ramp
 from .drivetrain import Drivetrain
 from .phase import pinned_bounds
 from .plan import Plan
-from .simulation import Standstill, StopSimulation, Trial
+from .simulation import StopSimulation, Trial
+from .standstill import Standstill
 
 _LONGEST = 64.0
 """How many times longer than asked is tried."""

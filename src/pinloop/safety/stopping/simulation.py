@@ -13,11 +13,9 @@ from functools import partial
 from types import MappingProxyType
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...boundary.arguments import checked, public
-from ...boundary.marks import Array, NotNegative
+from ...boundary.marks import Array
 from ...dynamics import EquationsOfMotion
 from ...dynamics.stiffness import StiffnessNotes
 from ...errors import PinloopError
@@ -50,12 +48,13 @@ from ...simulation.passages import Passage
 from ...simulation.stabilization import Projection, Projector
 from ...simulation.trajectory import Trajectory
 from ...simulation.transitions import Transition
-from ...tolerances import HELD_ACCELERATION, SIGNAL_SPEED, Regularity
+from ...tolerances import SIGNAL_SPEED, Regularity
 from .drivetrain import Drivetrain
 from .history import StopHistory
 from .native_phases import NativePhases
 from .phase import Phase, PhaseEvent, Watched, in_the_way, watched_joints
 from .plan import PendingInstants, Plan
+from .standstill import Standstill, StandstillWatch
 from .stick_slip import PhaseStart, decide_phase
 from .stop_equations import (
     CHATTER,
@@ -71,21 +70,6 @@ State = HybridState[Phase]
 
 _ANY_DRIVE = 100.0
 """A drive that needs so many times its torque goes on as loops do not allow it."""
-
-
-@public
-@checked
-@dataclass(frozen=True)
-class Standstill:
-    """When everything that a stop has to stop counts as standing.
-
-    Args:
-        speed: residual speed that is irrelevant [rad/s, m/s].
-        dwell: how long it must stay below [s], where nothing holds it.
-    """
-
-    speed: NotNegative = 1e-3
-    dwell: NotNegative = 0.1
 
 
 @dataclass(frozen=True)
@@ -129,7 +113,8 @@ class StopSimulation:
     ) -> None:
         self.robot = robot = equations.robot
         self.train, self.plan = train, plan
-        self.clock, self.standstill = PendingInstants(plan, train), standstill
+        self.clock = PendingInstants(plan, train)
+        self.standing = StandstillWatch(robot, train.single, standstill)
         self.equations = StopEquations(equations, train)
         self.group = RobotManifold(robot)
         self._plain = robot.nq == robot.nv and not equations.rows
@@ -162,9 +147,7 @@ class StopSimulation:
         self.refuted: frozenset[int] = frozenset()  # see `PhaseStart`
         self.teeth = Teeth(train, ends)
         self._touching: list[str] | None = None  # end stops that joints run into from the start on
-        self.stands_since: float | None = None
         self.tiny = 0.0
-        self.simple, self._all_simple = train.single, bool(train.single.all())
         self._none = np.zeros(robot.nv, dtype=bool)
         self._trial, self._over, self._at_rest = trial, False, False
         begins = plan.category.controlled and trial is None
@@ -177,6 +160,7 @@ class StopSimulation:
         integrator = HybridIntegrator(self, self.stepper, (start, until), chatter)
         self._until = until
         self.tiny = SIGNAL_SPEED * max(1.0, float(np.abs(v).max(initial=0.0)))
+        self.standing.tiny = self.tiny
         try:
             if self.projector is not None:
                 self.projector.begin(start, q)
@@ -233,7 +217,7 @@ class StopSimulation:
         if self._over or self._at_rest:
             return None
         end = min([instant for instant in self.clock.breaks if instant > t], default=np.inf)
-        if self._rests(v, a):
+        if self.standing.rests(v, a):
             return Ahead(end, rests=True)
         self.equations.forget()
         longest = self.train.longest_step(v, a)
@@ -299,7 +283,7 @@ class StopSimulation:
         self.recording.add(Recorded(t, q, v, a, len(self.phases) - 1, psi, None, inner, a0))
         self.last = t, q, v
         if step is not None:
-            self._look_for_motion(step)
+            self.standing.look(step)
             left = self._until - t, step.t1 - step.t0
             damping = partial(self.equations.stiffest_damping, t, q, v)
             if note := self._stiffness.look(t, state.memory.stiff, damping, left):
@@ -317,7 +301,7 @@ class StopSimulation:
         """See `ManySteps`; one by one where each is looked at."""
         if self._native is None or self.equations.passage is not None:
             return None
-        looks = self._trial is not None or self.stands_since is not None or self.train.has_peaks
+        looks = self._trial or self.standing.since is not None or self.train.has_peaks
         return self._native.take(start, state, asked, 1 if looks else MANY)
 
     def _record_many(self, segment: Segment) -> None:
@@ -329,8 +313,8 @@ class StopSimulation:
         self.recording.extend(segment, len(self.phases) - 1)
         self.equations.evaluations += int(segment.counts[:, 0].sum())
         self.last = t, segment.q[-1], segment.v[-1]
-        if self.stands_since is not None:  # then each is looked at by itself
-            self._look_for_motion(segment.step(0))
+        if self.standing.since is not None:  # then each is looked at by itself
+            self.standing.look(segment.step(0))
         if self._trial is not None:
             self._over = self._trial.enough(segment.step(0))
         self._require_drivable(*self.last, a)
@@ -367,7 +351,7 @@ class StopSimulation:
         if passage is None:
             moves = np.abs(v).max() > self.tiny
             along = v if moves else self.equations.solve(t, q, v).a
-            if not moves and self._rests(v, along):
+            if not moves and self.standing.rests(v, along):
                 raise NoBranch("what rests is moved along no branch")
             passage = self.equations.passage_of(t, q, along)
             self.equations.follow(passage)
@@ -503,7 +487,7 @@ class StopSimulation:
         self.phase = phase
         self.phases.append(phase)
         watched = watched_joints(phase, self.train, self.tiny) + self.teeth.watched(phase.stuck)
-        native, slow = self._native, self.standstill.speed
+        native, slow = self._native, self.standing.standstill.speed
         many = self._many if native and native.enter(watched, self.tiny, slow) else None
         # Of a vector space what does not move stays to the last bit by itself.
         manifold = self.group if self._plain else self.group.in_mode(phase.mode)
@@ -569,41 +553,7 @@ class StopSimulation:
 
     def _stands(self, state: State) -> bool:
         """Whether all stand, and nothing more will happen."""
-        t, q, v, a = state[:4]
-        if not self._slow(q, v):
-            self.stands_since = None
-            return False
-        if self.stands_since is None:
-            self.stands_since = t
-        waiting = self.clock.waiting(t)
-        return not waiting and (self._rests(v, a) or t - self.stands_since >= self.standstill.dwell)
-
-    def _rests(self, v: Array, a: Array) -> bool:
-        """Whether nothing moves nor begins to; loops leave rounding."""
-        # Most often the first number settles it, for which NumPy is slow.
-        still = all(abs(x) <= self.tiny for x in v.tolist())
-        return still and all(abs(x) <= HELD_ACCELERATION for x in a.tolist())
-
-    def _look_for_motion(self, step: Step) -> None:
-        """What moved in a step has not stood since before, though it may stand at both ends."""
-        most = self.standstill.speed * (step.t1 - step.t0)
-        if any(abs(way) > most for way in step.psi[self.simple].tolist()):
-            self.stands_since = None
-
-    def _slow(self, q: Array, v: Array) -> bool:
-        """Whether no joint with one axis, and no joint or frame in space, moves noticeably."""
-        limit = self.standstill.speed
-        if any(abs(x) > limit for x in v[self.simple].tolist()):
-            return False
-        if self._all_simple:
-            return True
-        model, kinds = self.robot.model, (pin.FrameType.JOINT, pin.FrameType.OP_FRAME)
-        points = [k for k, frame in enumerate(model.frames) if frame.type in kinds]
-        with self.robot.workspace() as data:
-            pin.forwardKinematics(model, data, q, v)
-            pin.updateFramePlacements(model, data)
-            speeds = [pin.getFrameVelocity(model, data, k, pin.LOCAL).linear for k in points]
-        return all(np.linalg.norm(speed) <= limit for speed in speeds)
+        return self.standing.holds(*state[:4]) and not self.clock.waiting(state.t)
 
     def history(self, system: ModalSystem, message: str) -> StopHistory:
         """What has happened, as data.
@@ -637,7 +587,7 @@ class StopSimulation:
             ends=self.teeth.ends,
             method=self.stepper.method,
             tiny=self.tiny,
-            slow=self.standstill.speed,
-            slow_since=self.stands_since,
+            slow=self.standing.standstill.speed,
+            slow_since=self.standing.since,
             causes=tuple(self.causes),
         )

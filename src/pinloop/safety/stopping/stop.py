@@ -29,7 +29,8 @@ from .on_path import OverdrivenError, hold_on_path
 from .plan import Category, Trigger, as_category, make_plan
 from .prepared_robot import Payload, PreparedRobot, prepare_robot
 from .result import Outcome, StopResult
-from .simulation import Standstill, StopSimulation
+from .simulation import StopSimulation
+from .standstill import Standstill
 from .stick_slip import check_holding
 from .travel import all_stand_since
 

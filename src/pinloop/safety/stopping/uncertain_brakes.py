@@ -28,7 +28,7 @@ from .plan import Trigger
 from .prepared_robot import payload_of
 from .reference import RecordedPiece
 from .result import StopResult
-from .simulation import Standstill
+from .standstill import Standstill
 from .stop import stop
 
 _INPUTS = {"dynamic_torque": TORQUE}
