@@ -98,6 +98,9 @@ def test_the_edition_of_2024_has_other_terms() -> None:
     new = minimum_distance(0.5, intrusion=0.3, supplement=0.05, edition="2024")
     assert [term.symbol for term in new.terms] == ["K T", "D_DS", "Z"]
     assert new.distance == pytest.approx(1.6 * 0.5 + 0.35) == old.distance
+    # Z counts where it is decided with which K people come, and in the least distance.
+    both = minimum_distance(0.2, intrusion=0.05, supplement=0.1, edition="ISO 13855:2024")
+    assert both.distance == pytest.approx(0.5) and both.speed == 1.6
     text = str(new)
     assert "Separation distance: 1150 mm" in text and "Minimum distance: 1150 mm" in str(old)
     assert "GT Engineering" in text and "look up in your copy of ISO 13855:2024" in text

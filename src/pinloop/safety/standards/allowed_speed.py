@@ -185,8 +185,10 @@ class AllowedSpeed(Reported):
         points = np.array([case.tool for case in self.known])[:, columns]
         shares = 100.0 * np.array([case.share for case in self.known])
         labels = f"{plane[0]} [m]", f"{plane[1]} [m]"
-        title = f"{self.setup.robot.name}: allowed share of the speeds"
-        return forward("show.plots", "draw_map", title, labels, points, shares, "share [%]")
+        name, count = self.setup.robot.name, len(self.known)
+        title = f"{name}: {_percent(self.share)} of the speeds allowed in all of {count} cases"
+        unit = "share of the speeds allowed, at the place of the tool [%]"
+        return forward("show.plots", "draw_map", title, labels, points, shares, unit)
 
 
 @public
