@@ -69,7 +69,7 @@ def test_torques_are_known_where_the_branch_is_not(
     """Inside a step, where the rows of the loops say the same."""
     machine, looks = tables.build(windows(2)), list[bool]()
     q, v = parallel(machine, 0.3, -4.0)
-    given = {"brakes": holding({"low0": 120.0}), "method": precise(1e-8)}
+    given: dict[str, Any] = {"brakes": holding({"low0": 120.0}), "method": precise(1e-8)}
     want = pl.stop(machine, q, v, **given)
     solve_all, system = StopEquations.solve_all, Passage.system
 
