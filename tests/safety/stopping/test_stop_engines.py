@@ -16,7 +16,7 @@ import pytest
 import pinloop as pl
 from pinloop.dynamics import kernel_tables
 from pinloop.integrate import HybridIntegrator, Segment
-from pinloop.model.description import Coupling
+from pinloop.model.description import GROUND, Coupling
 from pinloop.model.mechanism import build
 from pinloop.safety.stopping import native_phases
 from pinloop.safety.stopping.native_phases import NativePhases
@@ -27,8 +27,8 @@ from pinloop.safety.stopping.stop_equations import StopEquations
 from pinloop.simulation.native_steps import create_kernel
 
 from ... import screw_tables as tables
-from ...mechanisms import GROUND, joint, planar_3r, table
-from ...screw_tables import Array
+from ...mechanisms import planar_3r
+from ...screw_tables import Array, joint, table
 from ...states import close, moving, regularized
 from .robots_to_stop import controlled_stop, wild_stop
 from .test_stop_loops_random import ROBOTS, drawn, driven_case
