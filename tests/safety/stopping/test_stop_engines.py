@@ -225,13 +225,13 @@ def test_steps_of_arms_are_those_of_python(seed: int, monkeypatch: pytest.Monkey
     steps.compare(partial(pl.stop, wild.robot, *state, category=wild.category, **more))
 
 
+@pytest.mark.parametrize("part", [0.0, 0.2, -0.2])
 @pytest.mark.parametrize("speed, happens", [(1.0, True), (1e12, False)])
-def test_what_happens_in_a_step_that_is_left_to_python_has_not_happened(
-    speed: float, happens: bool
-) -> None:
+def test_steps_end_where_something_happens(speed: float, happens: bool, part: float) -> None:
     """Friction slows a wheel down, ``v = v0 exp(-c t / I)``, to a speed inside the second step.
 
-    The fast wheel's is missed by more than 1 rad/s there: then the first step is the last one.
+    That changes with time, too. The fast wheel's is missed by more than 1 rad/s there: then the
+    first step is the last one, and nothing has happened.
     """
     machine = tables.build(
         table("wheel", joint("axle", "revolute", GROUND, "wheel", [0, 0, 0], axis=[0, 0, 1]))
@@ -247,21 +247,27 @@ def test_what_happens_in_a_step_that_is_left_to_python_has_not_happened(
     native = create_kernel(make, equations, method, None)
     state = np.zeros(1), np.array([speed]), np.array([-speed])
 
-    def taken(watched: Array) -> tuple[int, Array, Array]:
-        native.watch(watched, [], 1e-9, 0.0)
+    def taken(watched: Array) -> tuple[Array, Any, Array]:
+        native.watch(watched, [], 1e-7, 0.0)
         notes, counts = np.empty((2, 5)), np.empty((2, 3), np.int64)
         rooms = [np.empty((2, 1)) for _ in range(5)]
         span = 0.0, 0.5, 1.0, 10.0, np.inf
         count = native.take(span, state, [], [], (notes, counts), rooms, np.empty((2, 0, 1)))
-        return count, notes[:count, 0], rooms[1][:count, 0]
+        return notes[:count], counts[:count, 0], rooms[1][:count, 0]
 
-    count, t, v = taken(np.zeros((0, 5)))
-    assert count == 2 and native.hits == []
-    close(v / speed, np.exp(-t), 1e-4)
-    level = 0.5 * (v[0] + v[1])
-    count, t, v = taken(np.array([[0.0, 1.0, 1.0, level, 0.0]]))
-    assert (count, native.hits) == ((2, [0]) if happens else (1, []))
-    assert (abs(v[-1] - level) < 1e-9) == happens
+    notes, _, v = taken(np.zeros((0, 5)))
+    (first, second), rate = notes[:, 0].tolist(), part * speed
+    close(v / speed, np.exp(-notes[:, 0]), 1e-4)
+    level = v.mean() - 0.5 * rate * (first + second)
+    ends, evaluations, v = taken(np.array([[0.0, 1.0, 1.0, level, rate]]))
+    assert native.hits == ([0] if happens else []) and len(ends) == 1 + happens
+    if happens:
+        end = float(ends[1, 0])
+        assert first < end < second and abs(v[1] - level - rate * end) < 1e-10
+        assert np.isclose(end, -np.log(v[1]), atol=1e-4)
+        # Six each, taken again up to three times; size and control of steps go on as without.
+        assert evaluations[1] in (12, 18, 24)
+        assert ends[1, 1] == max(notes[1, 1], second - end) and ends[1, 2] == notes[1, 2]
 
 
 def test_arrays_that_do_not_fit_are_refused() -> None:
