@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..boundary.csv import read_table_rows
 from ..errors import BadValue
 from ..io.loading import RobotFile
 from ..model.mechanism import Mechanism
@@ -19,6 +20,7 @@ from ..safety.standards.comparison import compare as compare_stops
 from ..safety.standards.fit import Fit, fitted
 from ..safety.standards.fit_law import LawFits, fit_law
 from ..safety.standards.published import StoppingTable
+from ..safety.standards.traces import Overlay, StopTrace, TraceFit, align, fit_traces
 from ..safety.studies.cases import CLEARANCE, WorstCase
 from ..safety.studies.results import Results, results_of
 from ..safety.studies.study import Study
@@ -49,7 +51,8 @@ from .options import (
     warn,
     watched,
 )
-from .stops import BrakesFile, Fact, brakes_for
+from .stops import BrakesFile, Fact, Load, brakes_for
+from .words import time, weight
 
 app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
@@ -64,7 +67,22 @@ Jobs = Annotated[
     text_option("Number of processes; -1: all cores. Default: as the study file says.", "N"),
 ]
 Table = Annotated[
-    Path, argument("Table of stops (CSV), a row per stop of one axis.", "TABLE.csv", ".csv")
+    Path,
+    argument(
+        "Table of stops (CSV), a row per stop of one axis; or a recorded motion of one stop, with "
+        "times and joints.",
+        "TABLE.csv",
+        ".csv",
+    ),
+]
+
+At = Annotated[
+    str | None,
+    text_option("Recorded motion: when the signal came, by its clock. Default: found.", "T"),
+]
+Picture = Annotated[
+    Path | None,
+    file_option("Recorded motion: draw it over the computed stop.", "--plot", ends=(".png",)),
 ]
 
 _STUDIED = (
@@ -241,13 +259,20 @@ def compare(
     robot: RobotFile,
     table: Table,
     brakes: BrakesFile = None,
+    signal: At = None,
+    payload: Load = None,
+    plot: Picture = None,
     as_json: AsJson = None,
 ) -> int:
     """Compare simulated stops with published or measured ones: time, distance, shape d / (v0 t).
 
     A planning aid, not a safety certificate.
     """
-    check_targets([*robot.inputs, table], json=as_json)
+    check_targets([*robot.inputs, table], json=as_json, plot=plot)
+    if (trace := _trace(table, signal, payload, plot)) is not None:
+        machine, chosen, facts = _machine(robot, brakes)
+        laid = align(machine, trace, chosen)
+        return _give_trace(laid, [laid], facts, plot, as_json)
     machine, rows, chosen, facts = _read(robot, table, brakes)
     comparison = compare_stops(rows.attempt(machine, chosen), rows)
     give_result(
@@ -290,6 +315,9 @@ def fit(
         Path | None,
         file_option("Brakes file to write.", "--output", "-o", ends=YAMLS),
     ] = None,
+    signal: At = None,
+    payload: Load = None,
+    plot: Picture = None,
     force: Force = False,
     as_json: AsJson = None,
 ) -> int:
@@ -299,8 +327,15 @@ def fit(
     a safety certificate.
     """
     inputs = [*robot.inputs, table]
-    check_targets(inputs, json=as_json)
+    check_targets(inputs, json=as_json, plot=plot)
     check_targets(inputs, force=force, output=output)
+    if (trace := _trace(table, signal, payload, plot)) is not None:
+        machine, start, facts = _machine(robot, brakes)
+        if law is not None:
+            raise BadValue("'--law' is fitted to tables of stops; leave it out")
+        made = fit_traces(machine, trace, start, parameter or ("dynamic_torque",))
+        more = [] if output is None else [made.brakes.to_yaml(output)]
+        return _give_trace(made, made.overlays, facts, plot, as_json, more)
     machine, rows, start, facts = _read(robot, table, brakes)
     result: Fit | LawFits
     if law is None:
@@ -309,18 +344,57 @@ def fit(
         raise BadValue("'--law' fits all numbers of the law: leave out --parameter")
     else:
         result = fit_law(machine, rows, start, list(LAWS) if law == "all" else [law])
-    written = []
-    if output is not None:
-        result.brakes.to_yaml(output)
-        written.append(output)
     give_result(
         as_json,
         lambda: _with_brakes(result.as_dict(), start, facts),
         lambda: result.table(facts),
-        written,
+        [] if output is None else [result.brakes.to_yaml(output)],
     )
     best = result if isinstance(result, Fit) else result.best.fit
     return Exit.FAILED if best is not None and best.comparison.failed else Exit.DONE
+
+
+def _trace(
+    file: Path, signal: str | None, payload: str | None, plot: Path | None
+) -> StopTrace | None:
+    """The recording in a file; None if it is a table of stops."""
+    lines = (row.cells for row in read_table_rows(file, "table of stops"))
+    if "joint" in next((cells for cells in lines if not cells[0].startswith("#")), ["joint"]):
+        given = (("signal", signal), ("payload", payload), ("plot", plot))
+        for name, word in given:
+            if word is not None:
+                raise BadValue(f"'--{name}' is of a recorded motion; {file} is a table of stops")
+        return None
+    return StopTrace.from_csv(
+        file,
+        signal=None if signal is None else time(signal, "--signal"),
+        payload=0.0 if payload is None else weight(payload),
+    )
+
+
+def _give_trace(
+    result: Overlay | TraceFit,
+    overlays: Sequence[Overlay],
+    facts: list[Fact],
+    plot: Path | None,
+    as_json: str | None,
+    written: Sequence[Path] = (),
+) -> int:
+    """Print what came out of a recording, and draw it."""
+    files = [*written]
+    if plot is not None:
+        overlays[0].plot().savefig(plot)
+        files.append(plot)
+    give_result(as_json, result.as_dict, lambda: result.table(facts), files)
+    return Exit.DONE
+
+
+def _machine(robot: RobotFile, brakes: Path | None) -> tuple[Mechanism, Brakes, list[Fact]]:
+    """Robot and brakes, and a line on where these come from."""
+    machine = robot.load()
+    chosen, remarks = brakes_for(machine, robot.file, brakes)
+    facts = [("brakes", chosen.source if chosen.source != "template" else "guessed"), *remarks]
+    return machine, chosen, facts
 
 
 def _read(
@@ -328,9 +402,7 @@ def _read(
 ) -> tuple[Mechanism, StoppingTable, Brakes, list[Fact]]:
     """Robot, table and brakes, and a line on where these come from."""
     rows = StoppingTable.from_csv(table)
-    machine = robot.load()
-    chosen, remarks = brakes_for(machine, robot.file, brakes)
-    facts = [("brakes", chosen.source if chosen.source != "template" else "guessed"), *remarks]
+    machine, chosen, facts = _machine(robot, brakes)
     return machine, rows, chosen, facts
 
 

@@ -24,6 +24,7 @@ from .standards.fit_law import LawFits, fit_law
 from .standards.interpolation import StopInterpolation, interpolate_stops
 from .standards.published import Measured, StoppingTable
 from .standards.separation import Separation, separation
+from .standards.traces import Overlay, StopTrace, TraceFit, align, fit_traces
 from .stopping.bands import sample_stop
 from .stopping.differentiation import what_it_depends_on
 from .stopping.guesses import Guesses
@@ -73,6 +74,7 @@ __all__ = [
     "Measured",
     "MinimumDistance",
     "Obstacle",
+    "Overlay",
     "ParameterDistribution",
     "Payload",
     "PointStop",
@@ -88,12 +90,15 @@ __all__ = [
     "StopLaw",
     "StopResult",
     "StopSensitivity",
+    "StopTrace",
     "StoppingTable",
     "Study",
     "SweptVolume",
+    "TraceFit",
     "Trigger",
     "Watch",
     "WorstCase",
+    "align",
     "allowed_speed",
     "annex_b",
     "brake_heat",
@@ -102,6 +107,7 @@ __all__ = [
     "compare",
     "fit_brakes",
     "fit_law",
+    "fit_traces",
     "interpolate_stops",
     "joint_limits",
     "minimum_distance",

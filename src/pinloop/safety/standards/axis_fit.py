@@ -234,7 +234,7 @@ class AxisFit:
 
     def errors(self, x: Array) -> Array:
         """Logarithms of computed over measured numbers; infinite if the axis does not stop."""
-        return self.errors_with(self._with(x * self.scale))
+        return self.errors_with(self.with_values(x * self.scale))
 
     def errors_with(self, brakes: Brakes) -> Array:
         """The same, with any brakes."""
@@ -250,7 +250,7 @@ class AxisFit:
 
     def sensitivity(self, x: Array) -> Array:
         """Derivatives of the errors, shape (count, len(names)); where stops have none, by steps."""
-        brakes = self._with(x * self.scale)
+        brakes = self.with_values(x * self.scale)
         brake = brakes.joints[self.joint]
         inputs, factors = [], self.scale.copy()
         for k, name in enumerate(self.names):
@@ -349,7 +349,7 @@ class AxisFit:
                 f"it out, or fit what these stops show"
             )
 
-    def _with(self, values: Array, identified: Mapping[str, bool] | None = None) -> Brakes:
+    def with_values(self, values: Array, identified: Mapping[str, bool] | None = None) -> Brakes:
         """The brakes with other parameters of this axis; static torque in proportion."""
         brake = self.brakes.joints[self.joint]
         # Without the rounding of natural units, so that the same values are the same stops.
@@ -445,25 +445,19 @@ class AxisFit:
                 f"joint '{self.joint}': the fit misses the table by {100 * miss:.2g} % (root mean "
                 f"square); {', '.join(self.names)} alone cannot explain it"
             )
-        return Solution(self._with_errors(values, fitted, covariance), tuple(fitted), errors,
-                        tuple(notes))  # fmt: skip
+        brakes = self.with_errors(values, fitted, covariance)
+        return Solution(brakes, tuple(fitted), errors, tuple(notes))
 
-    def _with_errors(self, values: Array, fitted: Sequence[Fitted], covariance: Array) -> Brakes:
+    def with_errors(self, values: Array, fitted: Sequence[Fitted], covariance: Array) -> Brakes:
         """The fitted brakes, with spreads whose 95 % are those of the fit, and correlations."""
-        brakes = self._with(values, {f.parameter: f.identified for f in fitted})
+        brakes = self.with_values(values, {f.parameter: f.identified for f in fitted})
         known = [k for k, f in enumerate(fitted) if np.isfinite(f.error) and f.error > 0.0]
-        sizes = np.sqrt(np.diag(covariance))
         brake, names = brakes.joints[self.joint], [f"{f.parameter}:{self.joint}" for f in fitted]
         spreads = {n: x for n, x in brake.spreads.items() if n not in self.names}
         spreads |= {self.names[k]: fitted[k].half_width / SIGMAS for k in known}
         others = [x for x in brakes.correlations if not set(x.between) & set(names)]
-        pairs = [
-            Correlation(
-                (names[i], names[k]), float(f"{covariance[i, k] / sizes[i] / sizes[k]:.6g}")
-            )
-            for i, k in combinations(known, 2)
-        ]
         joints = {**brakes.joints, self.joint: replace(brake, spreads=spreads)}
+        pairs = correlations(fitted, covariance)
         return replace(brakes, joints=joints, correlations=(*others, *pairs))
 
     def _blind_note(self, direction: Array) -> str:
@@ -475,6 +469,17 @@ class AxisFit:
             f"joint '{self.joint}': {stops} with {numbers} do not identify {' and '.join(names)}: "
             f"other values fit as well; {remedy}, or measure at other speeds, poses or payloads"
         )
+
+
+def correlations(fitted: Sequence[Fitted], covariance: Array) -> list[Correlation]:
+    """How errors of fitted parameters go together, of those that have any."""
+    known = [k for k, f in enumerate(fitted) if np.isfinite(f.error) and f.error > 0.0]
+    names = [f"{f.parameter}:{f.joint}" for f in fitted]
+    sizes = np.sqrt(np.diag(covariance))
+    return [
+        Correlation((names[i], names[k]), _six_digits(covariance[i, k] / sizes[i] / sizes[k]))
+        for i, k in combinations(known, 2)
+    ]
 
 
 def ramp_sizes(row: Measured) -> dict[str, float]:
