@@ -140,3 +140,17 @@ def test_what_samples_prove() -> None:
 def test_mistakes_are_named(within: dict[str, Any], more: dict[str, Any], match: str) -> None:
     with pytest.raises(pl.PinloopError, match=match):
         allowed(within, **more)
+
+
+def test_the_picture_shows_each_case_at_its_place() -> None:
+    pytest.importorskip("matplotlib")
+    result = allowed({"travel": 0.3})
+    figure = result.plot("xz")
+    (spots,) = figure.axes[0].collections[-1:]
+    places = np.array([case.tool for case in result.known])[:, [0, 2]]
+    order = np.argsort(places[:, 0])
+    drawn = np.asarray(spots.get_offsets())
+    assert np.allclose(drawn[np.argsort(drawn[:, 0])], places[order])
+    assert f"{100 * result.share:.1f} % of the speeds allowed" in figure.get_suptitle()
+    with pytest.raises(pl.BadValue, match="plane is 'zx'"):
+        result.plot("zx")
