@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from pinloop import forces, parameters
 from pinloop.dynamics import native_derivatives
 from pinloop.dynamics.derivatives import Derivatives, derivatives_at
 from pinloop.dynamics.kernel_tables import tables_of_rows
+from pinloop.model.description import Coupling
+from pinloop.model.mechanism import build
 
 from .. import random_linkages, screw_tables, states
 
@@ -117,6 +119,20 @@ def test_forces_and_parameters_are_torques_to_the_kernel(name: str) -> None:
     assert case.in_kernel
     case.compare(more)
     case.compare([*more, parameters.Placement(joint)])  # which the kernel does not know
+
+
+@pytest.mark.parametrize("part", [0.0, 1e-3])
+@pytest.mark.parametrize("off", [0.0, 1e-2])
+def test_couplings_that_bend(off: float, part: float) -> None:
+    """Angles tied by cubics, of which also a part is asked for, which depends on the whole."""
+    robot, joints = states.robot("planar-3R"), ("j1", "j3")
+    cubics = np.array([(0.0, 1.0, 0.3, 0.2), (0.0, -0.7, 0.4, -0.3)])
+    cams = [
+        Coupling(f"cam {x}", joints, tuple(map(tuple, (x * cubics).tolist()))) for x in (1.0, part)
+    ]
+    case = Case(build(replace(robot.description, couplings=tuple(cams[: 1 + bool(part)]))), 3, off)
+    assert case.in_kernel and np.abs(case.v).max() > 0.5
+    case.compare()
 
 
 def test_other_rows_are_held_where_those_that_were_are_no_choice() -> None:
