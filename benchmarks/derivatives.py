@@ -57,10 +57,9 @@ def cost(robot: pl.Mechanism) -> tuple[str, ...]:
         lambda: accelerations.acceleration(q, v, rest, a),
         lambda: held.kernel.at(q, v, rest, room),
     )
-    called, slow = least(
-        4,
-        lambda: derivatives_at(native, 0.0, q, v, rest),
-        lambda: derivatives_at(python, 0.0, q, v, rest),
+    [called], [slow] = (
+        least(4, lambda: derivatives_at(equations, 0.0, q, v, rest))  # noqa: B023
+        for equations in (native, python)
     )
     times = (f"{one:.1f}", f"{all_:.1f}", f"{all_ / one:.1f}", f"{called:.0f}", f"{slow:.0f}")
     return robot.name, str(robot.nv), str(len(native.rows)), *times

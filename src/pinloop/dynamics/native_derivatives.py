@@ -135,10 +135,12 @@ def _evaluate(
     room = create_room(held.kernel)
     if not held.kernel.at(q, v, tau, room):
         return None
-    sizes, used = [n, m + locks, m + locks, n * m, n * m], n + held.rank + locks
-    ends = np.cumsum([len(room) - sum(sizes), *sizes[:-1]])
-    slopes, a, reactions, shared, rates, J = np.split(room, ends)
-    slopes = slopes.reshape(3 * n + held.rank, -1)[: 3 * n, :used]
+    parts, end = list[Array](), len(room)
+    for size in (n * m, n * m, m + locks, m + locks, n):  # `np.split` takes 5 us longer
+        parts.append(room[end - size : end])
+        end -= size
+    J, rates, shared, reactions, a = parts
+    slopes = room[:end].reshape(3 * n + held.rank, -1)[: 3 * n, : n + held.rank + locks]
     if ((shared[:m] > ROUNDED_ROWS) & (shared[:m] <= math.sqrt(RANK))).any():
         return None  # unique but for rounding or for being off the manifold
     by = slopes.T
