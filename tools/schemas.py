@@ -70,6 +70,8 @@ TABLES: Mapping[str, Mapping[str, type[Any]]] = {
         "trigger": Trigger,
         "space": Space,
         "sampling": studyfile.SamplingEntry,
+        "search": studyfile.SearchEntry,
+        "person": studyfile.PersonEntry,
         "obstacles": studyfile.ObstacleEntry,
     },
 }

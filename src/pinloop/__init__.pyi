@@ -77,8 +77,8 @@ from .safety.stopping import (
     StopResult,
     stop,
 )
+from .safety.studies.headlines import worst_case
 from .safety.studies.study import Study, study
-from .safety.studies.summary import worst_case
 from .scenarios.fmu import export_fmu
 from .scenarios.reading import load_scenario
 from .scenarios.scenario_entries import Scenario

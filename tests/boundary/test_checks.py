@@ -42,7 +42,7 @@ def robot() -> pl.Mechanism:
         lambda robot: pl.consistent_velocity(robot, np.zeros(3), {}),
         lambda robot: pl.simulate(robot, np.zeros(3), until=1.0),
         lambda robot: pl.stop(robot, np.zeros(3), np.zeros(3), brakes="never.yaml"),
-        lambda robot: pl.study(robot, "never.yaml"),
+        lambda robot: pl.study(robot, "never.yaml", search=False),
     ],
 )
 def test_the_name_of_a_file_is_no_robot(call: Callable[[Any], Any]) -> None:
@@ -75,7 +75,7 @@ def test_stops(robot: pl.Mechanism, arguments: dict[str, Any], message: str) -> 
 )
 def test_studies(robot: pl.Mechanism, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(pl.BadValue, match=message):
-        pl.study(robot, pl.Brakes.template(robot), **arguments)
+        pl.study(robot, pl.Brakes.template(robot), **arguments, search=False)
     with pytest.raises(pl.BadValue, match=r"study is 3 \(int\); give what pl\.study"):
         pl.worst_case(3)  # type: ignore[arg-type]
 

@@ -583,7 +583,9 @@ def test_a_section_of_a_study_is_on_its_page(tmp_path: Path) -> None:
     robot = pl.load(ROOT / "urdf" / "planar_3r.urdf")
     brakes = pl.Brakes(dict.fromkeys(robot.joints, JointBrake(side="joint", dynamic_torque=900.0)))
     sampling = pl.safety.Sobol(4)
-    study = pl.study(robot, brakes, sampling=sampling, results=tmp_path / "study.csv", jobs=1)
+    study = pl.study(
+        robot, brakes, sampling=sampling, results=tmp_path / "study.csv", jobs=1, search=False
+    )
     page = study.save_html(tmp_path / "study.html", sections=[slowest]).read_text(encoding="utf-8")
     assert "Slowest &lt;of all&gt;" in page
     assert f"{study.column('stopping_time_s').max():.4f} s" in page

@@ -70,6 +70,7 @@ def test_data_frames_have_the_columns_of_tables(tmp_path: Path) -> None:
         Sobol(4),
         results=tmp_path / "arm.csv",
         jobs=1,
+        search=False,
     )
     rows = study.to_dataframe()
     assert len(rows) == 4 and tuple(rows.columns) == study.names

@@ -35,6 +35,7 @@ def _study(folder: Path, text: str = _ARM, obstacles: list[Obstacle] | None = No
         obstacles=obstacles,
         results=folder / "arm.csv",
         jobs=1,
+        search=False,
     )
 
 

@@ -182,6 +182,7 @@ def separation(
         detection=time(detection, "--detection"),
         **allowances,
         edition=edition,
+        search=plan.search if plan.searches else False,
         jobs=jobs_of(plan, jobs),
     )
     give_result(as_json, distance.as_dict, distance.table)
@@ -215,7 +216,7 @@ def minimum_distance(
     check_targets([file], json=as_json)
     plan = read_study(file, results)
     reach = 0.0 if intrusion is None else length(intrusion, "--intrusion")
-    study, _, code = compute_study(plan, jobs)
+    study, _, code = compute_study(plan, jobs, plan.search if plan.searches else False)
     if code == Exit.INTERRUPTED:
         return code
     distance = find_minimum_distance(

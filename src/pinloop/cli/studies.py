@@ -21,7 +21,8 @@ from ..safety.standards.fit import Fit, fitted
 from ..safety.standards.fit_law import LawFits, fit_law
 from ..safety.standards.published import StoppingTable
 from ..safety.standards.traces import Overlay, StopTrace, TraceFit, align, fit_traces
-from ..safety.studies.cases import CLEARANCE, WorstCase
+from ..safety.studies.cases import CLEARANCE
+from ..safety.studies.headlines import worst_case
 from ..safety.studies.results import Results, results_of
 from ..safety.studies.study import Study
 from ..safety.studies.study import study as run_study
@@ -29,11 +30,13 @@ from ..safety.studies.studyfile import PlannedStudy, read_study
 from ..safety.studies.summary import (
     as_document,
     beyond_text,
+    search_problems,
     summary_table,
-    worst_case,
     worst_document,
     worst_table,
 )
+from ..safety.studies.worst import WorstCase
+from ..safety.studies.worst_search import Search
 from . import Exit
 from .options import (
     MANY,
@@ -65,6 +68,13 @@ ResultsFile = Annotated[
 Jobs = Annotated[
     int | None,
     text_option("Number of processes; -1: all cores. Default: as the study file says.", "N"),
+]
+Searching = Annotated[
+    bool | None,
+    typer.Option(
+        "--search/--no-search",
+        help="Search on from the worst samples. Default: as the study file says, else yes.",
+    ),
 ]
 Table = Annotated[
     Path,
@@ -102,15 +112,17 @@ def study(
             "Write a report with distributions, maps and replays of worst cases.", ends=(".html",)
         ),
     ] = None,
+    search: Searching = None,
     as_json: AsJson = None,
 ) -> int:
-    """Simulate stops from many states: distributions of times and distances, worst samples.
+    """Simulate stops from many states, and search for worse ones: times, distances, worst cases.
 
     Run it again to continue where it was interrupted. Results are sampled, not guaranteed.
     """
     check_targets([file], json=as_json, html=html)
     plan = read_study(file, results)
-    done, summary, code = compute_study(plan, jobs)
+    searching = plan.search if (plan.searches if search is None else search) else False
+    done, summary, code = compute_study(plan, jobs, searching)
     written = [done.save_html(html, worst=plan.worst)] if html and done.done else []
     give_result(
         as_json,
@@ -132,16 +144,17 @@ def worst(
     criterion: Annotated[
         list[str] | None,
         text_option(
-            "What to search by: time, travel, clearance, angle:JOINT, impulse:JOINT, gear:JOINT. "
-            f"{REPEATED} Default: as the study file says, else all that are not zero.",
+            "What to search by: time, travel, displacement, displacement:x, clearance, separation, "
+            f"angle:JOINT, impulse:JOINT, gear:JOINT. {REPEATED} Default: as the study file says, "
+            "else all that are not zero.",
             "NAME",
         ),
     ] = None,
     starts: Annotated[
         int,
-        count("Samples to start from, per criterion.", 1),
+        count("Cases to start from, per criterion.", 1),
     ] = 3,
-    evaluations: Annotated[int, count("Stops per start.", 1)] = 200,
+    evaluations: Annotated[int, count("Stops per criterion.", 1)] = 400,
     results: ResultsFile = None,
     jobs: Jobs = None,
     html: Annotated[
@@ -156,7 +169,7 @@ def worst(
     ] = None,
     as_json: AsJson = None,
 ) -> int:
-    """Search for the worst case of a study for each criterion, starting from its worst samples.
+    """Search longer for the worst case of a study, from its worst samples and from corners.
 
     Missing cases of the study are computed first. Results are sampled, not guaranteed.
     """
@@ -170,7 +183,12 @@ def worst(
         return code
     wanted = criterion or plan.worst
     cases = worst_case(
-        done, wanted, starts=starts, evaluations=evaluations, jobs=jobs_of(plan, jobs)
+        done,
+        wanted,
+        starts=starts,
+        evaluations=evaluations,
+        person=plan.search.person,
+        jobs=jobs_of(plan, jobs),
     )
     written = _write_stops(cases, html, stops)
     give_result(
@@ -182,9 +200,11 @@ def worst(
     return code
 
 
-def compute_study(plan: PlannedStudy, jobs: int | None) -> tuple[Study, Results, Exit]:
+def compute_study(
+    plan: PlannedStudy, jobs: int | None, search: Search | bool = False
+) -> tuple[Study, Results, Exit]:
     """The study, made or gone on with, what came out, and how a command on it ends."""
-    arguments = dict(plan.arguments) | {"jobs": jobs_of(plan, jobs)}
+    arguments = dict(plan.arguments) | {"jobs": jobs_of(plan, jobs), "search": search}
     if plan.guessed:
         warn("no brakes file was given or found beside the robot: its brakes are guessed")
     done = run_study(plan.robot, **arguments, progress=watched())
@@ -220,6 +240,7 @@ def _problems(done: Study, summary: Results) -> Iterator[str]:
     near = summary.columns.get(CLEARANCE)
     if near is not None and (hits := summary.cases[near == 0.0]).size:
         yield f"the robot touches an obstacle in {hits.size} of the cases, first in case {hits[0]}"
+    yield from search_problems(done)
 
 
 def _write_stops(

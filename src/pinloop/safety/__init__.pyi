@@ -38,10 +38,12 @@ from .stopping.sensitivity import StopSensitivity
 from .stopping.standstill import Standstill
 from .stopping.stop import single_faults, stop, worst_fault
 from .stopping.travel import JointStop, PointStop
-from .studies.cases import WorstCase
+from .studies.headlines import worst_case
+from .studies.order_statistics import Sampled
 from .studies.space import Corners, Grid, Random, Sobol, Space
 from .studies.study import Study, study
-from .studies.summary import worst_case
+from .studies.worst import CriterionResult, Searched, WorstCase
+from .studies.worst_search import Search
 
 __all__ = [
     "AllowedSpeed",
@@ -60,6 +62,7 @@ __all__ = [
     "ConstantTime",
     "Corners",
     "Correlation",
+    "CriterionResult",
     "DriveTorque",
     "FirstOrder",
     "Fit",
@@ -80,6 +83,9 @@ __all__ = [
     "PointStop",
     "Random",
     "SafetyFunction",
+    "Sampled",
+    "Search",
+    "Searched",
     "SelfCollisions",
     "Separation",
     "Sobol",

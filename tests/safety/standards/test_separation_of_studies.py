@@ -59,6 +59,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> pl.Study:
         pl.safety.Grid(COUNT),
         results=tmp_path_factory.mktemp("table") / "table.csv",
         jobs=1,
+        search=False,
     )
 
 
@@ -142,6 +143,7 @@ def test_cases_that_could_not_be_computed_are_told() -> None:
         pl.safety.Grid(4),
         category=pl.Category1(on_path=True),
         jobs=1,
+        search=False,
     )
     assert made.outcomes() == {"stopped": 3, "failed": 1}
     found = separation(made, jobs=1)
@@ -167,6 +169,7 @@ def test_a_robot_that_does_not_hold_has_no_distance() -> None:
         jobs=1,
         until=1.0,
         payload=pl.Payload(0.0, com=np.array([0.5, 0.0, 0.0]), frame="axis"),
+        search=False,
     )
     assert made.outcomes()["stopped"] == 1
     for function in (separation, minimum_distance):

@@ -69,7 +69,7 @@ def test_a_study_counts_them(tmp_path: Path) -> None:
     )  # fmt: skip
     study = pl.study(
         loaded("six_axis_arm"), ARM, space, sampling=pl.safety.Random(24),
-        results=tmp_path / "arm.csv", jobs=1,
+        results=tmp_path / "arm.csv", jobs=1, search=False,
     )  # fmt: skip
     far = [max(overruns(study.replay(k)).get("joint_1", 0.0), 0.0) for k in range(24)]
     count = sum(one > 1e-6 for one in far)

@@ -108,7 +108,12 @@ def test_signed_columns_count_by_their_size() -> None:
 def test_the_nearest_case_is_the_worst_clearance(arm: pl.Mechanism) -> None:
     near = Obstacle.box("post", [0.2, 0.2, 2.0], (1.8, 0.9, 1.0))
     study = pl.study(
-        arm, URDF / "six_axis_arm.brakes.yaml", sampling=pl.safety.Sobol(4), jobs=1, obstacles=near
+        arm,
+        URDF / "six_axis_arm.brakes.yaml",
+        sampling=pl.safety.Sobol(4),
+        jobs=1,
+        obstacles=near,
+        search=False,
     )
     distances = study.column("clearance_m")
     assert distances.max() > distances.min()
@@ -118,12 +123,16 @@ def test_the_nearest_case_is_the_worst_clearance(arm: pl.Mechanism) -> None:
 def test_parquet_holds_the_same(palletizer: pl.Mechanism, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     study = pl.study(
-        palletizer, URDF / "palletizer.brakes.yaml", sampling=pl.safety.Sobol(8), jobs=1
+        palletizer,
+        URDF / "palletizer.brakes.yaml",
+        sampling=pl.safety.Grid({"pose.shoulder": 3, "pose.elbow": 3}),
+        jobs=1,
+        search=False,
     )
     assert study.outcomes()["failed"] >= 1
     table = parquet.read_table(study.to_parquet(tmp_path / "study.parquet"))
     assert tuple(table.column_names) == study.names
-    assert table.num_rows == 8
+    assert table.num_rows == 9
     for ours, theirs in zip(study.rows(), table.to_pylist(), strict=True):
         for name, value in ours.items():
             np.testing.assert_equal(theirs[name], value, name)
@@ -172,9 +181,13 @@ def both(arm: pl.Mechanism, palletizer: pl.Mechanism, folder: Path, jobs: int) -
     arguments: dict[str, Any] = {"sampling": pl.safety.Sobol(9, seed=4), "jobs": jobs}
     ring = Obstacle.box("post", [0.2, 0.2, 2.0], (1.8, 0.9, 1.0))
     one = pl.study(arm, URDF / "six_axis_arm.brakes.yaml", space, obstacles=ring,
-                   results=folder / "arm.csv", **arguments)  # fmt: skip
+                   results=folder / "arm.csv", **arguments, search=False)  # fmt: skip
     two = pl.study(
-        palletizer, URDF / "palletizer.brakes.yaml", results=folder / "loops.csv", **arguments
+        palletizer,
+        URDF / "palletizer.brakes.yaml",
+        results=folder / "loops.csv",
+        **arguments,
+        search=False,
     )
     return [study.path.read_bytes() for study in (one, two)]
 
@@ -208,11 +221,15 @@ def test_results_do_not_depend_on_how_cases_are_packed(
 
 def test_cases_that_cannot_be_computed_are_rows(palletizer: pl.Mechanism) -> None:
     study = pl.study(
-        palletizer, URDF / "palletizer.brakes.yaml", sampling=pl.safety.Sobol(8), jobs=1
+        palletizer,
+        URDF / "palletizer.brakes.yaml",
+        sampling=pl.safety.Grid({"pose.shoulder": 3, "pose.elbow": 3}),
+        jobs=1,
+        search=False,
     )
-    assert study.complete and sum(study.outcomes().values()) == 8
+    assert study.complete and sum(study.outcomes().values()) == 9
     failed = [row for row in study.rows() if row["outcome"] == "failed"]
-    assert failed and len(failed) == study.outcomes()["failed"] < 8
+    assert failed and len(failed) == study.outcomes()["failed"] < 9
     for row in failed:
         assert str(row["reason"]).startswith("robot 'palletizer': ")
         assert np.isnan(float(row["stopping_time_s"])) and np.isfinite(float(row["case"]))
@@ -222,7 +239,7 @@ def test_cases_that_cannot_be_computed_are_rows(palletizer: pl.Mechanism) -> Non
 
 def test_robots_that_do_not_hold_are_told_apart(arm: pl.Mechanism) -> None:
     brakes = pl.Brakes.from_yaml(URDF / "six_axis_arm.brakes.yaml").missing("joint_2")
-    study = pl.study(arm, brakes, sampling=pl.safety.Random(4), until=2.0, jobs=1)
+    study = pl.study(arm, brakes, sampling=pl.safety.Random(4), until=2.0, jobs=1, search=False)
     # Where the arm swings back at the end, nobody knows yet whether it would hold.
     assert set(study.outcomes()) <= {"does not hold", "time-out"}
     assert study.outcomes()["does not hold"] >= 2
@@ -234,14 +251,16 @@ def test_speeds_above_limits_are_told(arm: pl.Mechanism) -> None:
     assert top < 3.6
     brakes = URDF / "six_axis_arm.brakes.yaml"
     with pytest.warns(pl.PinloopWarning, match="'joint_1' go to 3.6 rad/s, above its limit of"):
-        pl.study(arm, brakes, space, pl.safety.Random(1), jobs=1)
+        pl.study(arm, brakes, space, pl.safety.Random(1), jobs=1, search=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pl.study(arm, brakes, pl.safety.Space(), pl.safety.Random(1), jobs=1)
+        pl.study(arm, brakes, pl.safety.Space(), pl.safety.Random(1), jobs=1, search=False)
     t = np.linspace(0.0, 1.0, 11)
     fast = pl.safety.JointTrajectory(arm.actuated, t, 3.6 * t[:, None] * np.eye(6)[0])
     with pytest.warns(pl.PinloopWarning, match=r"'joint_1' reaches 3\.6 rad/s"):
-        pl.study(arm, brakes, pl.safety.Space(motion=fast), pl.safety.Random(1), jobs=1)
+        pl.study(
+            arm, brakes, pl.safety.Space(motion=fast), pl.safety.Random(1), jobs=1, search=False
+        )
 
 
 # -- mistakes -------------------------------------------------------------------------------------
@@ -278,7 +297,7 @@ def test_mistakes_are_told_before_anything_is_computed(
         "results": tmp_path / "r.csv",
     }  # fmt: skip
     with pytest.raises(error, match=match):
-        pl.study(wheels.robot(), **(arguments | words))
+        pl.study(wheels.robot(), **(arguments | words), search=False)
     assert not (tmp_path / "r.csv").exists()
 
 
@@ -295,6 +314,7 @@ def test_a_motion_of_other_joints_is_refused_before_anything_is_done(tmp_path: P
             pl.study(
                 pl.load(URDF / "six_axis_arm.urdf"), URDF / "six_axis_arm.brakes.yaml",
                 pl.safety.Space(motion=motion), pl.safety.Random(2), jobs=1, results=results,
+                search=False,
             )  # fmt: skip
     assert not results.exists()
 
@@ -303,7 +323,11 @@ def test_a_motion_belongs_to_the_space() -> None:
     motion = pl.safety.JointTrajectory(("axis",), np.array([0.0, 1.0]), np.array([[0.0], [1.0]]))
     with pytest.raises(pl.BadValue, match="give the motion to the space, not the trigger"):
         pl.study(
-            wheels.robot(), wheels.BRAKES, wheels.SPACE, trigger=pl.safety.Trigger(motion, 0.5)
+            wheels.robot(),
+            wheels.BRAKES,
+            wheels.SPACE,
+            trigger=pl.safety.Trigger(motion, 0.5),
+            search=False,
         )
 
 
@@ -324,12 +348,18 @@ def test_the_bar_shows_cases_rate_and_time_left(
         monkeypatch.setenv(name, value)
     results = tmp_path / "r.csv"
     pl.study(wheels.robot(), wheels.BRAKES, wheels.SPACE, pl.safety.Random(12), results=results,
-             jobs=1, progress=True)  # fmt: skip
+             jobs=1, progress=True, search=False)  # fmt: skip
     out, err = capsys.readouterr()
     assert out == ""
     assert "12 / 12 stops" in err and " per s" in err and "0:00:00" in err
     pl.study(
-        wheels.robot(), wheels.BRAKES, wheels.SPACE, pl.safety.Random(12), results=results, jobs=1
+        wheels.robot(),
+        wheels.BRAKES,
+        wheels.SPACE,
+        pl.safety.Random(12),
+        results=results,
+        jobs=1,
+        search=False,
     )
     assert capsys.readouterr() == ("", "")
 
@@ -352,6 +382,7 @@ def test_the_bar_is_told_every_round(tmp_path: Path, monkeypatch: pytest.MonkeyP
         jobs=1,
         progress=True,
         results=tmp_path / "r.csv",
+        search=False,
     )
     assert told == [16, 20]
 

@@ -11,15 +11,16 @@ import pytest
 
 import pinloop as pl
 from pinloop.safety.space.solids import Obstacle
-from pinloop.safety.studies.cases import Setup, criteria
-from pinloop.safety.studies.summary import pattern_search, size_slopes
+from pinloop.safety.studies.cases import Setup
+from pinloop.safety.studies.criteria import criteria, known_criteria
+from pinloop.safety.studies.worst_search import size_slopes
 
 from ...states import URDF
 from . import wheels
 
 
 def few_evaluations(study: pl.Study, *wanted: str, **more: Any) -> dict[str, pl.safety.WorstCase]:
-    return pl.worst_case(study, wanted or None, **({"starts": 1, "jobs": 1} | more))
+    return pl.worst_case(study, wanted or None, **({"starts": 1, "corners": 0, "jobs": 1} | more))
 
 
 # -- one joint ------------------------------------------------------------------------------------
@@ -44,15 +45,17 @@ def test_the_worst_case_of_a_wheel(seed: int) -> None:
 
 
 def test_a_worst_case_between_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = wheels.study(pl.safety.Random(4, seed=1))
+    usual = Setup.evaluate
     peak = {"speed.axis": 0.7, "delay.axis": 0.013, "band.axis": 0.2, "pose.axis": -1.1}
 
     def evaluate(setup: Setup, number: int, values: dict[str, float]) -> Any:
         spans = {one.name: one.high - one.low for one in setup.variables}
         away = sum(((values[name] - at) / spans[name]) ** 2 for name, at in peak.items())
-        return {"outcome": "stopped", "stopping_time_s": 1.0 - away}, None
+        row, stop = usual(setup, number, values)
+        return row | {"stopping_time_s": 1.0 - away}, stop
 
     monkeypatch.setattr(Setup, "evaluate", evaluate)
+    study = wheels.study(pl.safety.Random(4, seed=1))
     (worst,) = few_evaluations(study, "time", evaluations=400).values()
     assert worst.value == pytest.approx(1.0, abs=1e-5)
     for name, at in peak.items():
@@ -68,57 +71,28 @@ def test_derivatives_lead_to_the_worst_case_of_a_wheel() -> None:
     assert found["angle:axis"].value == pytest.approx(angle, rel=1e-6)
 
 
-@pytest.mark.parametrize("criterion", ["time", "travel", "angle:a", "angle:b"])
+@pytest.mark.parametrize("criterion", ["time", "travel", "displacement", "angle:a", "angle:b"])
 def test_slopes_in_parts_of_the_ranges(criterion: str) -> None:
     """Those by differences of the rows of a study."""
     study = pl.study(wheels.carriages(), wheels.CARRIAGES_BRAKES, wheels.CARRIAGES_SPACE,
-                     pl.safety.Sobol(2, seed=3), jobs=1)  # fmt: skip
-    setup, column = study.setup, criteria(study.setup)[criterion]
+                     pl.safety.Sobol(2, seed=3), jobs=1, search=False)  # fmt: skip
+    setup = study.setup
+    (chosen,) = known_criteria(setup, criterion).values()
     variables = [variable for variable in setup.variables if variable.varies]
     values = study.values(0)
-    slopes = size_slopes(setup, column, setup.stop(values), variables)
+    slopes = size_slopes(setup, chosen, setup.stop(values), variables)
     assert slopes is not None
     for slope, variable in zip(slopes, variables, strict=True):
         h = 1e-4 * (variable.high - variable.low)
         ends = [
             float(
-                setup.evaluate(0, {**values, variable.name: values[variable.name] + x})[0][column]
+                chosen.size(
+                    *setup.evaluate(0, {**values, variable.name: values[variable.name] + x})
+                )
             )
             for x in (h, -h)
         ]
         assert slope == pytest.approx((ends[0] - ends[1]) / 2e-4, rel=1e-4, abs=1e-6)
-
-
-def test_slopes_tell_what_to_try_first() -> None:
-    """All that may go at once, then by gains; what they speak against comes after the other end."""
-    asked, told = [], []
-
-    def size(x: Any) -> float:
-        asked.append(x.tolist())
-        return float(3.0 * x[0] + x[1] - 2.0 * x[2])
-
-    def slope(x: Any) -> Any:
-        told.append(x.tolist())
-        return np.array([3.0, 1.0, -2.0])
-
-    at_once = np.array([False, True, False])
-    best, x, count = pattern_search(size, np.full(3, 0.5), 9, slope, at_once)
-    assert best == 4.0 and x.tolist() == [1.0, 1.0, 0.0] and count <= 9
-    assert asked[:4] == [[0.5, 0.5, 0.5], [0.5, 1.0, 0.5], [1.0, 1.0, 0.5], [1.0, 1.0, 0.0]]
-    assert told == [[0.5, 0.5, 0.5], [0.5, 1.0, 0.5]]  # once per place
-
-
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_wrong_slopes_do_no_harm(sign: float) -> None:
-    """They may know nothing of what lies behind the next change of the sequence of events."""
-
-    def size(x: Any) -> float:
-        return float(1.0 - (x[0] - 0.3) ** 2 - abs(x[1] - 0.7) * (1.0 + x[0]))
-
-    best, x, _ = pattern_search(size, np.full(2, 0.5), 400, lambda x: sign * np.ones(2))
-    plain, at, _ = pattern_search(size, np.full(2, 0.5), 400)
-    assert best == pytest.approx(plain, abs=1e-5)
-    np.testing.assert_allclose(x, at, atol=2e-3)
 
 
 # -- two joints: a weaker brake may be better -----------------------------------------------------
@@ -127,7 +101,7 @@ def test_wrong_slopes_do_no_harm(sign: float) -> None:
 def test_a_weaker_brake_is_not_always_worse() -> None:
     """The harder carriage a brakes, the farther carriage b shoots forward on it."""
     study = pl.study(wheels.carriages(), wheels.CARRIAGES_BRAKES, wheels.CARRIAGES_SPACE,
-                     pl.safety.Sobol(4, seed=1), jobs=1)  # fmt: skip
+                     pl.safety.Sobol(4, seed=1), jobs=1, search=False)  # fmt: skip
     found = few_evaluations(study, "time", "angle:a", "angle:b", evaluations=40)
     ends = {
         corner: wheels.sliding(2.0, *corner) for corner in product((-1.0, 1.0), repeat=2)
@@ -150,7 +124,7 @@ def test_a_weaker_brake_is_not_always_worse() -> None:
 
 def test_each_worst_case_can_be_replayed_to_the_last_digit() -> None:
     study = pl.study(wheels.carriages(), wheels.CARRIAGES_BRAKES, wheels.CARRIAGES_SPACE,
-                     pl.safety.Sobol(4, seed=1), jobs=1)  # fmt: skip
+                     pl.safety.Sobol(4, seed=1), jobs=1, search=False)  # fmt: skip
     found = few_evaluations(study, evaluations=20)
     assert set(found) == {"time", "travel", "angle:a", "angle:b"}
     for worst in found.values():
@@ -172,7 +146,7 @@ def test_impulses_of_teeth() -> None:
     """A tooth that falls in at speed v takes the momentum I v: the fastest is the worst."""
     brakes = pl.Brakes({"axis": pl.safety.JointBrake(kind="tooth", side="joint", coulomb=0.5)})
     space = pl.safety.Space(pose={"axis": 0.0}, speed={"axis": (0.5, 2.0)})
-    study = pl.study(wheels.robot(), brakes, space, pl.safety.Random(3), jobs=1)
+    study = pl.study(wheels.robot(), brakes, space, pl.safety.Random(3), jobs=1, search=False)
     (worst,) = few_evaluations(study, "impulse:axis", evaluations=10).values()
     assert worst.value == pytest.approx(wheels.INERTIA * 2.0, rel=1e-6)
 
@@ -182,7 +156,9 @@ def test_impulses_of_teeth() -> None:
 
 def test_the_same_whatever_the_number_of_processes() -> None:
     robot = pl.load(URDF / "palletizer.urdf")
-    study = pl.study(robot, URDF / "palletizer.brakes.yaml", sampling=pl.safety.Sobol(4, 1), jobs=1)
+    study = pl.study(
+        robot, URDF / "palletizer.brakes.yaml", sampling=pl.safety.Sobol(4, 1), jobs=1, search=False
+    )
     one, two = (
         pl.worst_case(study, ["time", "travel"], starts=2, evaluations=3, jobs=jobs)
         for jobs in (1, 2)
@@ -204,7 +180,13 @@ def test_the_smallest_clearance_is_the_worst() -> None:
     )
     post = Obstacle.box("post", [0.1, 0.1, 4.0], (1.0, 1.5, 1.0))
     study = pl.study(
-        arm, URDF / "six_axis_arm.brakes.yaml", space, pl.safety.Sobol(4), obstacles=post, jobs=1
+        arm,
+        URDF / "six_axis_arm.brakes.yaml",
+        space,
+        pl.safety.Sobol(4),
+        obstacles=post,
+        jobs=1,
+        search=False,
     )
     found = few_evaluations(study, "clearance", "travel", evaluations=15)
     nearest = found["clearance"]
@@ -217,7 +199,11 @@ def test_the_smallest_clearance_is_the_worst() -> None:
 def test_a_search_that_finds_nothing_better_returns_the_sample() -> None:
     arm = pl.load(URDF / "six_axis_arm.urdf")
     study = pl.study(
-        arm, URDF / "six_axis_arm.brakes.yaml", sampling=pl.safety.Random(6, 1), jobs=1
+        arm,
+        URDF / "six_axis_arm.brakes.yaml",
+        sampling=pl.safety.Random(6, 1),
+        jobs=1,
+        search=False,
     )
     for worst in few_evaluations(study, "time", "travel", evaluations=1).values():
         case = study.worst(worst.column)
@@ -251,7 +237,7 @@ def test_nothing_to_start_from() -> None:
     # Gravity turns the arm for ever.
     robot = pl.load(URDF / "six_axis_arm.urdf")
     brakes = pl.Brakes.from_yaml(URDF / "six_axis_arm.brakes.yaml").missing("joint_2")
-    study = pl.study(robot, brakes, sampling=pl.safety.Random(2), until=0.3, jobs=1)
+    study = pl.study(robot, brakes, sampling=pl.safety.Random(2), until=0.3, jobs=1, search=False)
     for wanted in (None, ["time"]):
         with pytest.raises(pl.BadValue, match="no case of the study stopped"):
             pl.worst_case(study, wanted)
@@ -260,9 +246,13 @@ def test_nothing_to_start_from() -> None:
 @pytest.mark.parametrize(
     ("words", "error", "match"),
     [
-        ({"wanted": ["angle"]}, pl.UnknownName, r"no criterion 'angle'.*did you mean 'angle:axis'"),
-        ({"wanted": ["clearance"]}, pl.BadValue, "'clearance' needs obstacles"),
-        ({"wanted": []}, pl.BadValue, "no criterion is wanted; known: time, travel, angle:axis"),
+        (
+            {"criterion": ["angle"]},
+            pl.UnknownName,
+            r"no criterion 'angle'.*did you mean 'angle:axis'",
+        ),
+        ({"criterion": ["clearance"]}, pl.BadValue, "'clearance' needs obstacles"),
+        ({"criterion": []}, pl.BadValue, "no criterion is wanted; known: time, travel, angle:axis"),
         ({"starts": 0}, pl.BadValue, "starts is 0"),
         ({"evaluations": 0}, pl.BadValue, "evaluations is 0"),
         ({"evaluations": True}, pl.BadValue, "evaluations is True"),
@@ -279,67 +269,12 @@ def test_a_space_without_freedom() -> None:
     )
     study = wheels.study(pl.safety.Grid(), space=space)
     (worst,) = few_evaluations(study, "time").values()
-    assert worst.value == worst.sampled and worst.evaluations == 1
+    assert worst.value == worst.sampled and worst.evaluations == 0
 
 
 def test_criteria_of_sliding_joints() -> None:
     study = pl.study(wheels.carriages(), wheels.CARRIAGES_BRAKES, wheels.CARRIAGES_SPACE,
-                     pl.safety.Random(1), jobs=1)  # fmt: skip
+                     pl.safety.Random(1), jobs=1, search=False)  # fmt: skip
     assert criteria(study.setup)["angle:b"] == "b_excursion_m"
     assert criteria(study.setup)["impulse:a"] == "a_impulse_N_s"
     assert set(criteria(study.setup).values()) <= set(study.names)
-
-
-# -- the search by itself -------------------------------------------------------------------------
-
-
-def test_pattern_search_counts_and_keeps_inside() -> None:
-    asked: list[np.ndarray[Any, Any]] = []
-
-    def size(x: Any) -> float:
-        asked.append(x.copy())
-        return -float(np.sum((x - [0.3, 2.0, -1.0]) ** 2))
-
-    best, x, count = pattern_search(size, np.array([0.5, 0.5, 0.5]), 500)
-    assert count == len(asked) < 500
-    assert np.all(np.array(asked) >= 0) and np.all(np.array(asked) <= 1)
-    assert x == pytest.approx([0.3, 1.0, 0.0], abs=1e-3) and tuple(x[1:]) == (1.0, 0.0)
-    assert best == max(map(size, [x])) == pytest.approx(-2.0, abs=1e-5)
-
-
-@pytest.mark.parametrize("budget", [1, 2, 3, 7, 20])
-def test_pattern_search_keeps_to_its_budget(budget: int) -> None:
-    asked = []
-
-    def size(x: Any) -> float:
-        asked.append(x)
-        return float(x[0] * x[1])
-
-    best, x, count = pattern_search(size, np.array([0.4, 0.6]), budget)
-    assert count == len(asked) <= budget
-    assert best == float(x[0] * x[1]) >= 0.24
-
-
-@pytest.mark.parametrize(("low", "high", "start"), [(1.0, 0.4, 0.7), (0.4, 1.0, 0.3)])
-def test_pattern_search_looks_at_both_ends_first(low: float, high: float, start: float) -> None:
-    """A valley lies before the higher end; the lower one is near."""
-
-    def size(x: Any) -> float:
-        return float(max(low - 3 * x[0], high - 3 * (1 - x[0])))
-
-    best, x, _ = pattern_search(size, np.array([start]), 40)
-    assert best == 1.0 and x[0] == (0.0 if low > high else 1.0)
-
-
-def test_pattern_search_halves_its_steps() -> None:
-    """Nine halvings from a quarter to a thousandth: four stops and the pattern each, not more."""
-    best, x, count = pattern_search(lambda x: -float((x[0] - 0.47) ** 2), np.array([0.1]), 500)
-    assert x[0] == pytest.approx(0.47, abs=1e-3) and best <= 0 and count < 45
-
-
-def test_pattern_search_around_what_is_not_allowed() -> None:
-    def size(x: Any) -> float:
-        return -np.inf if x[0] > 0.7 else float(x[0] + x[1])
-
-    best, x, _ = pattern_search(size, np.array([0.1, 0.1]), 200)
-    assert best == pytest.approx(1.7, abs=2e-3) and x[0] <= 0.7

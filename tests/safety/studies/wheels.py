@@ -39,8 +39,9 @@ def study(
     results: Path | None = None,
     jobs: int = 1,
     space: pl.safety.Space = SPACE,
+    search: pl.safety.Search | bool = False,
 ) -> pl.Study:
-    return pl.study(robot(), BRAKES, space, sampling, results=results, jobs=jobs)
+    return pl.study(robot(), BRAKES, space, sampling, results=results, jobs=jobs, search=search)
 
 
 def stopping(speed: float, late: float = 0.0, band: float = 0.0) -> tuple[float, float]:

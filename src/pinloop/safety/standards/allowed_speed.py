@@ -27,9 +27,12 @@ from ...units import ANGLES, LENGTHS, TIMES, column_unit, shown_unit
 from ..brakes.brakes import Brakes
 from ..stopping import StopResult
 from ..stopping.result_document import PLANNING_AID
-from ..studies.cases import CLEARANCE, TOOL_PLACE, Setup, Values, criteria, known_criteria
+from ..studies.case_values import case_values
+from ..studies.cases import CLEARANCE, TOOL_PLACE, Setup, Values
+from ..studies.criteria import criteria, known_criteria
+from ..studies.order_statistics import proven_share
 from ..studies.space import Sampling, Sobol, Space
-from ..studies.study import StudySettings, case_values, checked_size, make_setup
+from ..studies.study import StudySettings, checked_size, make_setup
 from .separation import separation
 
 SEPARATION = "separation"
@@ -37,7 +40,6 @@ SEPARATION = "separation"
 _COLUMN = "separation_m"
 _TRIED = 8
 """Shares that are tried up to the first that breaks a limit, at equal distances."""
-_CONFIDENCE = 0.95
 _LISTED = 5
 
 
@@ -101,7 +103,7 @@ class AllowedSpeed(Reported):
         Of n cases drawn at random the least is below the share p of all with a probability of
         1 - p^n.
         """
-        return float((1.0 - _CONFIDENCE) ** (1.0 / len(self.known)))
+        return proven_share(len(self.known))
 
     def stop(self, case: CaseSpeed | None = None) -> StopResult:
         """The stop of a case with the share that is allowed; of the worst one by default."""

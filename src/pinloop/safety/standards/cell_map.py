@@ -31,9 +31,10 @@ from ..brakes.brakes import Brakes
 from ..space.solids import require_length
 from ..stopping import StopResult
 from ..stopping.result_document import PLANNING_AID
+from ..studies.case_values import case_values
 from ..studies.cases import Setup
 from ..studies.space import Sampling, Sobol, Space
-from ..studies.study import StudySettings, case_values, checked_size, make_setup
+from ..studies.study import StudySettings, checked_size, make_setup
 from .advance import collect_shapes, fastest_before_command
 from .allowed_speed import scaled
 from .distances import at_least_zero

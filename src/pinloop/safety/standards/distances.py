@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -224,9 +224,10 @@ def measure_cases(
     the largest distance, with everything.
     """
     require_jobs(jobs, "processes")
+    bare = replace(study, searched=None)  # what a search found need not go to every worker
     size = -(-len(cases) // (_TASKS * max(1, effective_n_jobs(jobs))))
     batches = Parallel(n_jobs=jobs)(
-        delayed(_batch)(study, cases[k : k + size], measure) for k in range(0, len(cases), size)
+        delayed(_batch)(bare, cases[k : k + size], measure) for k in range(0, len(cases), size)
     )
     pairs = [pair for pairs, _ in batches for pair in pairs]
     return pairs, max((largest for _, largest in batches), key=lambda each: each.distance)
@@ -293,7 +294,7 @@ class MinimumDistance(Distance):
         time: T, from the approach to the standstill of the robot [s].
         speed: K that was used [m/s].
         notes: what was assumed and what was left out, one sentence each.
-        case: of a study the case with the longest stopping time; else None.
+        case: of a study the case with the longest stopping time; None if its search found it.
         edition: edition of ISO 13855.
     """
 
@@ -413,5 +414,12 @@ def _stopping_time(
     if isinstance(stop, Study):
         standing = standing_cases(stop)
         case = max(standing.times, key=standing.times.__getitem__)
-        return standing.times[case], case, standing.notes
+        longest, notes = standing.times[case], standing.notes
+        found = stop.searched.cases.get("time") if stop.searched is not None else None
+        if found is None:
+            return longest, case, (*notes, "no search went on from them to longer times")
+        if found.value > longest:
+            text = f"the longest of the samples is {milliseconds(longest)}, a search found more"
+            return found.value, None, (*notes, text)
+        return longest, case, notes
     return max(result.stopping_time for result in checked_stops(stop)), None, ()

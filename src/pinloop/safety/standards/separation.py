@@ -17,14 +17,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...boundary.arguments import flat_numbers, public, unit_vector
-from ...errors import BadValue
+from ...boundary.marks import Array
+from ...errors import BadValue, UnknownName
 from ...tables.number_format import listed, milliseconds
 from ...tables.report import Report
 from ...tolerances import SAME
 from ..space.solids import require_length
 from ..stopping import StopResult
 from ..stopping.result_document import PLANNING_AID
+from ..studies.cases import Values
+from ..studies.criteria import DISPLACEMENT, SEPARATION, Criterion
 from ..studies.study import Study
+from ..studies.worst_search import Search, search_worst
 from .advance import Advance, Person, Shapes, collect_shapes, measure_advance
 from .distances import Distance, Term, at_least_zero, checked_stops, measure_cases, standing_cases
 from .editions import MONITORING_EDITIONS, Edition, edition_by_name
@@ -59,10 +63,14 @@ class Separation(Distance):
         stop: the stop that it belongs to: of several that with the largest distance.
         distances: S_p of each stop that was given, or of each case of ``cases`` [m].
         notes: what was assumed and what was left out, one sentence each.
-        case: of a study the case with the largest distance; else None.
+        case: of a study the case with the largest distance; None if a search found it, or without
+            a study.
         cases: of a study the cases that stopped.
         results: of a study the file of its results.
         edition: standard that asks for it.
+        sampled: the largest distance of its cases [m]; None without a search.
+        searched: stops that the search made.
+        values: values of the variables of the case that the search found.
     """
 
     has_simple_form = True
@@ -80,6 +88,9 @@ class Separation(Distance):
     cases: tuple[int, ...] = ()
     results: str = ""
     edition: Edition = MONITORING_EDITIONS["ISO/TS 15066:2016"]
+    sampled: float | None = None
+    searched: int = 0
+    values: Values = field(default_factory=dict)
 
     @property
     def named(self) -> tuple[str, str, str]:
@@ -105,6 +116,12 @@ class Separation(Distance):
         if self.case is not None:
             text = f"case {self.case}, the largest distance of {count} cases in {self.results}"
             facts.append(("study", text))
+        elif self.values and self.sampled is not None:
+            text = (
+                f"found by a search of {self.searched} stops from {count} cases in {self.results}, "
+                f"of which the worst asks for {1e3 * self.sampled:.1f} mm"
+            )
+            facts.append(("study", text))
         elif count > 1:
             facts.append(("stops", f"{count}; this is the one with the largest distance"))
         return self.report("Protective separation distance", facts, self.notes)
@@ -126,6 +143,9 @@ class Separation(Distance):
             "cases": list(self.cases),
             "results": self.results or None,
             "edition": self.edition.name,
+            "worst_sampled_m": self.sampled,
+            "search_stops": self.searched,
+            "values": dict(self.values),
             "terms": self.rows()[:-1],
             "notes": list(self.notes),
             "disclaimer": PLANNING_AID,
@@ -147,6 +167,7 @@ def separation(
     frames: Mapping[str, float] | None = None,
     thickness: float | None = None,
     edition: str = "ISO/TS 15066:2016",
+    search: Search | bool = True,
     jobs: int = -1,
 ) -> Separation:
     """Protective separation distance that a stop, or the worst of many, asks for, term by term.
@@ -162,7 +183,8 @@ def separation(
 
     The distance is that of one stop. Of several stops, or of the cases of a study, it is the
     largest one, computed for each by itself, and all terms are those of that stop: the longest
-    time and the longest path of different stops are not added.
+    time and the longest path of different stops are not added. Of a study it is that of its samples
+    or, where that is larger, that of a case to which a search went on from them.
 
     Args:
         stop: a stop, several, or a `Study`: the largest distance counts. Robots must stand and be
@@ -184,6 +206,7 @@ def separation(
         thickness: of a robot without shapes: how thick its bodies are about their frames [m].
         edition: "ISO/TS 15066:2016" or "ISO 10218-2:2025", or the year alone: the formula is the
             same, see the notes of the result.
+        search: how the search goes on from the samples of a study; False: samples only.
         jobs: number of processes for the cases of a study; all cores by default.
 
     Raises:
@@ -191,18 +214,17 @@ def separation(
             point where the person is.
     """
     chosen = edition_by_name(edition, MONITORING_EDITIONS)
-    given = {"C": intrusion, "Z_d": z_d, "Z_r": z_r}
-    question = _Question(
-        _person(direction, point),
-        human_speed,
-        at_least_zero("detection", detection, "a time >= 0 in seconds"),
-        {
-            symbol: None if value is None else at_least_zero(_ALLOWANCES[symbol][0], value)
-            for symbol, value in given.items()
-        },
-        require_length("tolerance", tolerance),
-        frames or {},
-        thickness,
+    question = _ask(
+        direction=direction,
+        point=point,
+        human_speed=human_speed,
+        detection=detection,
+        intrusion=intrusion,
+        z_d=z_d,
+        z_r=z_r,
+        tolerance=tolerance,
+        frames=frames,
+        thickness=thickness,
     )
     if isinstance(stop, Study):
         standing = standing_cases(stop)
@@ -211,6 +233,12 @@ def separation(
         number, more = _largest(pairs, "case", cases)
         notes = (*standing.notes, *more)
         worst = replace(worst, case=cases[number], cases=cases, results=str(stop.path))
+        if search:
+            sizes = np.full(stop.done, np.nan)
+            sizes[list(cases)] = [distance for distance, _ in pairs]
+            worst = _search_on(
+                stop, question, Search() if search is True else search, sizes, worst, jobs
+            )
     else:
         separations = [question.answer(each) for each in checked_stops(stop)]
         pairs = [(each.distance, each.simple) for each in separations]
@@ -219,6 +247,45 @@ def separation(
     distances = tuple(distance for distance, _ in pairs)
     notes = (*notes, *worst.notes, *chosen.notes)
     return replace(worst, distances=distances, notes=notes, edition=chosen)
+
+
+def _search_on(
+    study: Study, question: _Question, search: Search, sizes: Array, worst: Separation, jobs: int
+) -> Separation:
+    """The distance of the worst case that a search knows.
+
+    ``sizes``: distances of the samples [m], NaN where there are none, shape (n,); ``worst``: that
+    of the worst of them.
+    """
+    criterion = question.criterion()
+    chosen = {criterion.name: criterion}
+    searched = search_worst(study, chosen, search, jobs, known={criterion.name: sizes})
+    found = replace(worst, sampled=worst.distance, searched=searched.stops)
+    case = searched.cases[criterion.name]
+    if case.value <= worst.distance:
+        return found
+    larger = question.answer(case.stop)
+    return replace(
+        found,
+        **{name: getattr(larger, name) for name in _OF_STOP},
+        case=None,
+        values=case.values,
+    )
+
+
+_OF_STOP = ("terms", "reaction_time", "stopping_time", "robot_speed", "stop")
+"""Fields of `Separation` that belong to one stop."""
+
+
+def separation_criterion(person: Mapping[str, Any]) -> Criterion:
+    """The separation distance as something that can be worst about a stop.
+
+    ``person``: arguments of `separation`.
+    """
+    for name in person:
+        if name not in _ASKED:
+            raise UnknownName("argument of the separation distance", name, _ASKED)
+    return _ask(**person).criterion()
 
 
 def _largest(
@@ -247,6 +314,31 @@ def _person(direction: ArrayLike | None, point: ArrayLike | None) -> Person:
     return Person()
 
 
+_ASKED: dict[str, Any] = {
+    **dict.fromkeys(("direction", "point", "intrusion", "z_d", "z_r", "frames", "thickness")),
+    **{"human_speed": _WALKING, "detection": 0.0, "tolerance": 0.001},
+}
+"""Arguments that say what is asked of each stop, and their defaults."""
+
+
+def _ask(**given: Any) -> _Question:
+    """What is asked of each stop, after checking the arguments; see `separation`."""
+    asked = _ASKED | given
+    allowances = {symbol: asked[name] for symbol, (name, _) in _ALLOWANCES.items()}
+    return _Question(
+        _person(asked["direction"], asked["point"]),
+        asked["human_speed"],
+        at_least_zero("detection", asked["detection"], "a time >= 0 in seconds"),
+        {
+            symbol: None if value is None else at_least_zero(_ALLOWANCES[symbol][0], value)
+            for symbol, value in allowances.items()
+        },
+        require_length("tolerance", asked["tolerance"]),
+        asked["frames"] or {},
+        asked["thickness"],
+    )
+
+
 # -- of one stop ------------------------------------------------------------------------------
 
 
@@ -265,6 +357,16 @@ class _Question:
     tolerance: float
     frames: Mapping[str, float]
     thickness: float | None
+
+    def criterion(self) -> Criterion:
+        """The distance as something that can be worst; its derivatives are those of the tool."""
+        speed = _WALKING if callable(self.human_speed) else self.human_speed
+        outputs = {"stopping_time": speed, DISPLACEMENT: 1.0}
+        return Criterion(SEPARATION, "separation_m", outputs, self.measure)
+
+    def measure(self, stop: StopResult) -> float:
+        """The distance for one stop [m]."""
+        return self.answer(stop).distance
 
     def answer(self, stop: StopResult) -> Separation:
         """The distance for one stop."""

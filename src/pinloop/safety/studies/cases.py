@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import local
@@ -16,9 +16,8 @@ import scipy
 from numpy.typing import ArrayLike
 
 from ...assembly.assemble import assemble, consistent_velocity
-from ...boundary.arguments import public
 from ...boundary.marks import Array
-from ...errors import BadValue, PinloopError, UnknownName
+from ...errors import PinloopError
 from ...integrate import FINE, MuntheKaas
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
@@ -36,7 +35,7 @@ from ..stopping.plan import Category
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot, tool_of
 from ..stopping.stop import stop_prepared
 from .journal import digest, pack_stop, unpack_stop
-from .space import Sampling, Space, Variable
+from .space import Sampling, Space, Variable, drawn
 
 Values = Mapping[str, float]
 """Value of every variable, by name."""
@@ -162,14 +161,30 @@ class Setup:
         place = self.payload or Payload(0.0)
         return replace(place, mass=values["payload"]) if values["payload"] > 0 else None
 
+    def draws_again(self, sampling: Sampling) -> bool:
+        """Whether poses that cannot be assembled are drawn again."""
+        loops = bool(self.robot.loops or self.robot.couplings)
+        return (
+            loops and drawn(sampling) and any(v.kind == "pose" and v.varies for v in self.variables)
+        )
+
+    def configuration(self, values: Values) -> Array:
+        """Configuration of a case, with loops closed."""
+        robot = self._machine(values).robot
+        pose = {name: values[f"pose.{name}"] for name in driven_joints(robot)}
+        # One is enough: whether it can be assembled is asked just before its stop is made.
+        if getattr(self._ready, "pose", None) != pose:
+            looped = robot.loops or robot.couplings
+            q = assemble(robot, fixed=pose) if looped else robot.configuration(pose)
+            self._ready.pose, self._ready.q = pose, q
+        return np.array(self._ready.q)
+
     def _state(self, robot: Mechanism, values: Values) -> tuple[Array, Array]:
         """Configuration and velocity of a case, with loops closed."""
-        names = driven_joints(robot)
-        pose = {name: values[f"pose.{name}"] for name in names}
-        speed = {name: values[f"speed.{name}"] for name in names}
+        speed = {name: values[f"speed.{name}"] for name in driven_joints(robot)}
+        q = self.configuration(values)
         if not robot.loops and not robot.couplings:
-            return robot.configuration(pose), robot.velocity(speed)
-        q = assemble(robot, fixed=pose)
+            return q, robot.velocity(speed)
         return q, consistent_velocity(robot, q, speed)
 
 
@@ -305,7 +320,7 @@ def manifest_of(setup: Setup, sampling: Sampling) -> dict[str, Any]:
         "method": repr(setup.method),
         "standstill": repr(setup.standstill),
         "obstacles": {item.name: _obstacle(item) for item in setup.obstacles},
-    }
+    } | ({"poses": "drawn again where loops do not close"} if setup.draws_again(sampling) else {})
 
 
 def _robot(robot: Mechanism) -> str:
@@ -331,91 +346,3 @@ def _obstacle(obstacle: Obstacle) -> str:
     else:
         shape = np.asarray(solid.points()).tolist()
     return digest(type(solid).__name__, shape, np.array(obstacle.placement).tolist())
-
-
-# -- what is worst --------------------------------------------------------------------------------
-
-
-def criteria(setup: Setup) -> dict[str, str]:
-    """Criteria and the columns that measure them; clearances are bad if small, others if large."""
-    columns = {"time": "stopping_time_s", "travel": "tool_travel_m"}
-    if setup.obstacles:
-        columns["clearance"] = CLEARANCE
-    for name in setup.brakes.joints:
-        of = joint_columns(setup.robot, name)
-        columns[f"angle:{name}"] = of["excursion"]
-        columns[f"impulse:{name}"] = of["impulse"]
-        columns[f"gear:{name}"] = of["peak_gear_torque"]
-    return columns
-
-
-def known_criteria(setup: Setup, wanted: Sequence[str] | None) -> dict[str, str]:
-    """The criteria that are wanted, and their columns; all if none are named."""
-    known = criteria(setup)
-    if wanted is None:
-        return known
-    chosen = [wanted] if isinstance(wanted, str) else list(wanted)
-    if not chosen:
-        raise BadValue(f"no criterion is wanted; known: {', '.join(known)}")
-    for name in chosen:
-        if name == "clearance" and not setup.obstacles:
-            raise BadValue("criterion 'clearance' needs obstacles; give them to the study")
-        if name not in known:
-            raise UnknownName("criterion", name, known, setup.robot.name)
-    return {name: known[name] for name in dict.fromkeys(chosen)}
-
-
-def size_of(row: Mapping[str, float | str], column: str) -> float:
-    """How bad a case is, larger is worse; not a number where it did not end in a held robot."""
-    if row["outcome"] != "stopped":
-        return math.nan
-    value = float(row[column])
-    return -value if column == CLEARANCE else value
-
-
-class Records:
-    """The worst cases so far, one after another."""
-
-    def __init__(self, setup: Setup) -> None:
-        self._columns = tuple(criteria(setup).values())
-        self._worst: dict[str, float] = {}
-
-    def takes(self, row: Mapping[str, float | str]) -> bool:
-        """Whether a case is worse than all before it, or the first that ends in another way."""
-        sizes = {str(row["outcome"]): 0.0}
-        if row["outcome"] == "stopped":
-            sizes = {column: size_of(row, column) for column in self._columns}
-        records = {
-            column: size
-            for column, size in sizes.items()
-            if math.isfinite(size) and size > self._worst.get(column, -math.inf)
-        }
-        self._worst |= records
-        return bool(records)
-
-
-@public
-@dataclass(frozen=True, eq=False)
-class WorstCase:
-    """The worst case found for a criterion.
-
-    Args:
-        criterion: what is worst.
-        column: the column of a study's rows that measures it.
-        value: how bad it is, in the unit of the column.
-        sampled: how bad the worst sample was.
-        values: value of every variable, by name.
-        stop: the stop, with everything.
-        evaluations: stops made by the search.
-    """
-
-    criterion: str
-    column: str
-    value: float
-    sampled: float
-    values: Mapping[str, float]
-    stop: StopResult
-    evaluations: int
-
-    def __repr__(self) -> str:
-        return f"<WorstCase of {self.criterion}: {self.column} = {self.value:.6g}>"

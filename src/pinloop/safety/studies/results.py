@@ -22,8 +22,11 @@ from ...errors import printable
 from ...tables.number_format import decimals, number
 from ...tolerances import LIMIT_PASSED
 from ...units import column_unit, shown_unit
-from .cases import CLEARANCE, TOOL_PLACE, Setup, criteria, joint_columns
+from .cases import CLEARANCE, TOOL_PLACE, Setup, joint_columns
+from .criteria import criteria
 from .journal import read_cells, unreadable
+from .order_statistics import Sampled, describe_samples
+from .space import drawn
 from .study import Study
 
 _EXAMPLES = 5
@@ -88,6 +91,7 @@ class Results:
         beyond: joints that get beyond their limits in a case.
         lost: places of the tool at the signal of those that did not stop [m], shape (m, 3); the
             first ones, if there are many.
+        drawn: whether the cases were drawn at random, so that they say something about others.
     """
 
     cases: Integers
@@ -97,6 +101,7 @@ class Results:
     failures: tuple[Failure, ...]
     beyond: tuple[Beyond, ...]
     lost: Array
+    drawn: bool = False
 
     @property
     def stopped(self) -> int:
@@ -154,6 +159,7 @@ def results_of(study: Study) -> Results:
         tuple(sorted(failures.values(), key=lambda failure: -failure.count)),
         tuple(Beyond(name, len(far), *max(far)) for name, far in over.items() if far),
         np.array(lost).reshape(-1, 3),
+        drawn(study.sampling),
     )
 
 
@@ -183,12 +189,16 @@ def _count(failures: dict[tuple[str, str], Failure], outcome: str, reason: str, 
 
 # -- quantities -----------------------------------------------------------------------------------
 
-Kind = Literal["time", "travel", "clearance", "angle", "impulse", "gear"]
+Kind = Literal[
+    "time", "travel", "displacement", "clearance", "separation", "angle", "impulse", "gear"
+]
 
 _NAMES = {
     "time": "stopping time",
     "travel": "tool path",
+    "displacement": "tool displacement",
     "clearance": "clearance",
+    "separation": "separation distance",
     "impulse": "impulse at {}",
     "gear": "gear torque of {}",
 }
@@ -232,20 +242,6 @@ class Quantity(NamedTuple):
         return number(shown, decimals([shown], most=3))
 
 
-@dataclass(frozen=True)
-class Distribution:
-    """How a number is distributed over the cases that stopped and are held, in SI units.
-
-    Half of the cases are better than the median, 95 % better than ``most``; of clearances the
-    worst one is the smallest. ``case``: number of that case.
-    """
-
-    median: float
-    most: float
-    worst: float
-    case: int
-
-
 @dataclass(frozen=True, eq=False)
 class QuantityDistribution:
     """A quantity over the cases that stopped and are held: values [SI] and their cases, (k,)."""
@@ -253,7 +249,7 @@ class QuantityDistribution:
     quantity: Quantity
     values: Array
     cases: Integers
-    spread: Distribution
+    spread: Sampled
 
     @property
     def shown(self) -> Array:
@@ -262,15 +258,19 @@ class QuantityDistribution:
 
 
 def quantities(setup: Setup) -> list[Quantity]:
-    """All of them, in the order of `criteria`."""
-    entries = []
-    for criterion, column in criteria(setup).items():
-        kind, _, joint = criterion.partition(":")
-        unit, factor = shown_unit(column_unit(column))
-        travel = "angle of {}" if unit == "deg" else "travel of {}"
-        name = _NAMES.get(kind, travel).format(printable(joint))
-        entries.append(Quantity(criterion, cast(Kind, kind), joint, column, name, unit, factor))
-    return entries
+    """All that rows measure, in the order of `criteria`."""
+    return [quantity_of(*each) for each in criteria(setup).items()]
+
+
+def quantity_of(criterion: str, column: str) -> Quantity:
+    """The quantity of a criterion and the column that measures it."""
+    kind, _, of = criterion.partition(":")
+    unit, factor = shown_unit(column_unit(column))
+    travel = "angle of {}" if unit == "deg" else "travel of {}"
+    name = _NAMES.get(kind, travel).format(printable(of))
+    if kind == "displacement" and of:
+        name += f" along {of}"
+    return Quantity(criterion, cast(Kind, kind), of, column, name, unit, factor)
 
 
 def quantity_distributions(results: Results, setup: Setup) -> Iterator[QuantityDistribution]:
@@ -280,12 +280,6 @@ def quantity_distributions(results: Results, setup: Setup) -> Iterator[QuantityD
         finite = np.isfinite(values)
         values, cases = values[finite], results.cases[finite]
         if len(values):
-            spread = _distribution(values, cases, -1.0 if quantity.column == CLEARANCE else 1.0)
+            sign = -1.0 if quantity.column == CLEARANCE else 1.0
+            spread = describe_samples(values, cases, sign, results.drawn)
             yield QuantityDistribution(quantity, values, cases, spread)
-
-
-def _distribution(values: Array, cases: Integers, sign: float) -> Distribution:
-    """How numbers (k,), k > 0, of cases are distributed; bad if large times the sign."""
-    worst = int(np.argmax(sign * values))
-    median, most = (sign * float(np.quantile(sign * values, part)) for part in (0.5, 0.95))
-    return Distribution(median, most, float(values[worst]), int(cases[worst]))

@@ -385,3 +385,8 @@ class Sobol(_Seeded):
                 "ignore", message="The balance properties", category=UserWarning
             )
             return np.asarray(engine.random(last - first))
+
+
+def drawn(sampling: Sampling) -> bool:
+    """Whether points are drawn from all of the space, so that they say something about others."""
+    return isinstance(sampling, _Seeded)

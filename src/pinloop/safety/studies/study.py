@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import islice
 from numbers import Real
@@ -38,9 +38,13 @@ from ..brakes.brakes import Brakes
 from ..space.solids import Obstacle, checked_obstacles
 from ..stopping import Payload, StopResult, Trigger
 from ..stopping.plan import Category, as_category
-from .cases import CLEARANCE, Records, Row, Setup, WorstCase, columns, manifest_of
+from .case_values import case_values, each_case, varying
+from .cases import CLEARANCE, Row, Setup, columns, manifest_of
+from .criteria import Records
 from .journal import Journal, StopFile, digest_of, read_rows
 from .space import Sampling, Sobol, Space
+from .worst import CriterionResult, Searched, WorstCase, read_search, search_file, write_search
+from .worst_search import Search, search_worst
 
 _BATCH, _LARGEST_BATCH = 4, 256
 """Cases that one task computes: at first, and at most."""
@@ -66,6 +70,7 @@ class Study:
         names: names of its columns.
         done: number of cases that have been computed.
         size: number of cases of the study.
+        searched: what a search found beyond the samples; None without one.
     """
 
     setup: Setup
@@ -74,6 +79,7 @@ class Study:
     names: tuple[str, ...]
     done: int
     size: int
+    searched: Searched | None = None
 
     def __repr__(self) -> str:
         return (
@@ -129,6 +135,13 @@ class Study:
         sizes = np.where(np.isinf(sizes), np.nan, sizes)
         return int(np.nanargmin(sizes) if column == CLEARANCE else np.nanargmax(sizes))
 
+    def result(self) -> Mapping[str, CriterionResult]:
+        """What came out by every criterion: samples, what a search found, and the worse of both."""
+        results: Mapping[str, CriterionResult] = forward(
+            "safety.studies.headlines", "criterion_results", self
+        )
+        return results
+
     def save_html(
         self,
         path: str | Path,
@@ -179,7 +192,17 @@ class Study:
 
 
 class StudySettings(TypedDict, total=False):
-    """What stops of a study have in common; see `study`."""
+    """What all stops of a study have in common.
+
+    Args:
+        category: category of the stops; 0 by default.
+        payload: what the robot carries [kg], or where it carries the payloads of the space.
+        gravity: gravity in the robot's base [m/s^2]; that of its file by default.
+        trigger: chain of signals.
+        until: limit of the time of each stop [s]; 10 s by default.
+        method: integrator of the stops.
+        obstacles: obstacles around the robot; how near it comes is another column then.
+    """
 
     category: int | str | Category
     payload: Payload | float | None
@@ -197,6 +220,9 @@ def make_setup(
     **settings: Unpack[StudySettings],
 ) -> Setup:
     """What all cases have in common, after checking each of its kind."""
+    for name in settings:
+        if name not in StudySettings.__annotations__:
+            raise errors.UnknownName("argument", name, StudySettings.__annotations__)
     payload, gravity = settings.get("payload"), settings.get("gravity")
     trigger, method = settings.get("trigger"), settings.get("method")
     until, obstacles = settings.get("until", 10.0), settings.get("obstacles")
@@ -227,18 +253,13 @@ def study(
     space: Space | None = None,
     sampling: Sampling = Sobol(256),  # noqa: B008 (frozen)
     *,
-    category: int | str | Category = 0,
-    payload: Payload | float | None = None,
-    gravity: ArrayLike | None = None,
-    trigger: Trigger | None = None,
-    until: float = 10.0,
-    method: MuntheKaas | None = None,
-    obstacles: Obstacle | Iterable[Obstacle] | None = None,
+    search: Search | bool = True,
     results: str | Path | None = None,
     jobs: int = -1,
     progress: bool = False,
+    **settings: Unpack[StudySettings],
 ) -> Study:
-    """Stop a robot from many states. Sampled, not guaranteed.
+    """Stop a robot from many states, and search for worse ones. Sampled, not guaranteed.
 
     Cases that cannot be computed are rows with the reason. Parallel by joblib, in processes; under
     ``joblib.parallel_config(backend="dask")`` and the like wherever that sends them: the results
@@ -250,33 +271,22 @@ def study(
         brakes: its brakes, or their file.
         space: what varies; poses and speeds of all driven joints by default.
         sampling: which cases: `Grid`, `Sobol`, `Random`, `Corners`.
-        category: category of the stops.
-        payload: what the robot carries [kg], or where it carries the payloads of the space.
-        gravity: gravity in the robot's base [m/s^2]; that of its file by default.
-        trigger: chain of signals.
-        until: limit of the time of each stop [s].
-        method: integrator of the stops.
-        obstacles: obstacles around the robot; how near it comes is another column then.
+        search: how it goes on from the worst samples; by default with 64 stops for each of time,
+            travel, clearance and angles; False: samples only.
         results: CSV file for the rows; a temporary one by default.
         jobs: number of processes; all cores by default.
         progress: show finished cases, their rate and the time left.
+        settings: what all stops have in common, see `StudySettings`.
 
     Returns:
         The study; with the cases done so far, if it is interrupted with Ctrl-C.
     """
-    setup = make_setup(
-        robot,
-        brakes,
-        space,
-        category=category,
-        payload=payload,
-        gravity=gravity,
-        trigger=trigger,
-        until=until,
-        method=method,
-        obstacles=obstacles,
-    )
+    setup = make_setup(robot, brakes, space, **settings)
     size = checked_size(setup, sampling, jobs)
+    require_kind(search, (Search, bool), "search", "give a pl.safety.Search(...), True or False")
+    plan = Search() if search is True else search or None
+    if plan is not None:
+        plan.chosen(setup)  # says which criterion is unknown before anything is computed
     _warn_of_speeds(setup)
     if results is None:
         results = Path(mkdtemp(prefix="pinloop-study-")) / "study.csv"
@@ -289,7 +299,32 @@ def study(
         )
     with _progress(progress, journal.done, size, robot.name) as report:
         _run_on(setup, sampling, journal, size, jobs, report)
-    return Study(setup, sampling, path, tuple(journal.names), journal.done, size)
+    done = Study(setup, sampling, path, tuple(journal.names), journal.done, size)
+    if plan is not None and done.complete and done.outcomes().get("stopped"):
+        return replace(done, searched=_search(done, plan, jobs, progress))
+    return done
+
+
+def _search(study: Study, search: Search, jobs: int, progress: bool) -> Searched | None:
+    """What the search of a study finds, or found before; None if it is interrupted."""
+    setup, path = study.setup, search_file(study.path)
+    key = digest_of(manifest_of(setup, study.sampling))
+    if (before := read_search(path, key, repr(search), setup)) is not None:
+        return before
+    chosen = search.chosen(setup)
+    most = search.corners + len(chosen) * search.evaluations
+    try:
+        with _progress(progress, 0, most, "search") as report:
+            searched = search_worst(study, chosen, search, jobs, report)
+    except KeyboardInterrupt:
+        warnings.warn(
+            "the search for worse cases was interrupted; the results are those of the samples",
+            PinloopWarning,
+            stacklevel=4,
+        )
+        return None
+    write_search(path, key, repr(search), searched)
+    return searched
 
 
 def _run_on(
@@ -323,10 +358,8 @@ def _run(
         while journal.done < size:
             first, begin = journal.done, perf_counter()
             last = min(size, first + workers * _TASKS * batch)
-            values = case_values(setup, sampling, first, last)
-            parts = range(0, last - first, batch)
-            own = os.getpid()
-            tasks = (delayed(_batch)(setup, first + k, values[k : k + batch], own) for k in parts)
+            parts, own = range(first, last, batch), os.getpid()
+            tasks = (delayed(_batch)(setup, sampling, k, min(last, k + batch), own) for k in parts)
             cases = [case for cases in parallel(tasks) for case in cases]
             kept = [
                 (k, packed)
@@ -340,13 +373,13 @@ def _run(
 
 
 def _batch(
-    setup: Setup, first: int, values: Sequence[dict[str, float]], study: int
+    setup: Setup, sampling: Sampling, first: int, last: int, study: int
 ) -> list[tuple[Row, bytes]]:
     """Rows and packed stops of consecutive cases; what a worker of a process computes."""
     _end_with(study)
     cases = []
-    for k, case in enumerate(values):
-        row, stop = setup.evaluate(first + k, case)
+    for k, case in enumerate(each_case(setup, sampling, first, last), start=first):
+        row, stop = setup.evaluate(k, case)
         cases.append((row, b"" if stop is None else setup.pack(stop, case)))
     return cases
 
@@ -367,25 +400,6 @@ def _end_with(process: int) -> None:
         Thread(target=watch, daemon=True).start()
 
 
-def _varying(setup: Setup) -> tuple[str, ...]:
-    """Names of the variables that vary."""
-    return tuple(variable.name for variable in setup.variables if variable.varies)
-
-
-def case_values(setup: Setup, sampling: Sampling, first: int, last: int) -> list[dict[str, float]]:
-    """Values of all variables for consecutive cases."""
-    names, cases = _varying(setup), []
-    for point in sampling.block(names, first, last).tolist():
-        share = dict(zip(names, point, strict=True))
-        cases.append(
-            {
-                item.name: item.at(share[item.name]) if item.varies else item.low
-                for item in setup.variables
-            }
-        )
-    return cases
-
-
 def checked_size(setup: Setup, sampling: Sampling, jobs: int) -> int:
     """Number of cases, after checking what would make a study pointless."""
     require_jobs(jobs, "processes")
@@ -394,7 +408,7 @@ def checked_size(setup: Setup, sampling: Sampling, jobs: int) -> int:
         raise BadValue("a study varies the instant: give the motion to the space, not the trigger")
     if not 0 < setup.until < np.inf:
         raise BadValue(f"until is {setup.until} s; it must be positive")
-    names = _varying(setup)
+    names = varying(setup)
     size = sampling.size(names)
     if size > _MOST_CASES:
         raise BadValue(

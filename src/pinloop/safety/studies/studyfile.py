@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pinocchio as pin
 
-from ...boundary.marks import Name, Positive, Short, Vector3, nonempty
+from ...boundary.marks import Name, NotNegative, Positive, Short, Vector3, nonempty
 from ...boundary.schema import Document
 from ...errors import BadValue, LoadError, UnknownName
 from ...io.loading import RobotFile
@@ -29,6 +29,7 @@ from ..stopping.defaults import default_brakes
 from ..stopping.plan import Category, as_category
 from ..stopping.safety_functions import StopName
 from .space import Corners, Grid, Random, Sampling, Sobol, Space
+from .worst_search import Search
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +114,38 @@ class ObstacleEntry:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PersonEntry:
+    """Where a person is and how they approach, for the criterion `separation`."""
+
+    direction: Annotated[Vector3 | None, "from the robot to the person, in the world"] = None
+    point: Annotated[Vector3 | None, "where the person stands in the world [m]"] = None
+    human_speed: Annotated[Positive, "speed towards the robot [m/s]"] = 1.6
+    detection: Annotated[NotNegative, "from the approach to the signal [s]"] = 0.0
+    intrusion: Annotated[NotNegative, "reach before the person is detected [m]"] = 0.0
+    z_d: Annotated[NotNegative, "uncertainty of the person's place [m]"] = 0.0
+    z_r: Annotated[NotNegative, "uncertainty of the robot's place [m]"] = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchEntry:
+    """How the study goes on from its worst samples; `false` for samples only."""
+
+    on: Annotated[bool, "whether it does"] = True
+    evaluations: Annotated[int, "stops per criterion"] = 64
+    starts: Annotated[int, "cases to start from, per criterion"] = 3
+    corners: Annotated[int, "cases at ends of ranges that are looked at first"] = 32
+    person: Annotated[PersonEntry | None, "where a person is, for `separation`"] = None
+
+    def __post_init__(self) -> None:
+        self.make(None)
+
+    def make(self, criteria: tuple[str, ...] | None) -> Search:
+        """The search."""
+        person = None if self.person is None else vars(self.person)
+        return Search(criteria, self.evaluations, self.starts, self.corners, person)
+
+
+@dataclass(frozen=True, kw_only=True)
 class StudyFile:
     """A study: a robot, what varies, which cases."""
 
@@ -141,22 +174,28 @@ class StudyFile:
     jobs: Annotated[int, "number of processes; -1: all cores"] = -1
     worst: Annotated[
         Annotated[tuple[Name, ...], nonempty] | None,
-        "criteria of `pinloop worst`; all that matter by default",
+        "what to search by; time, travel, clearance and angles by default",
     ] = None
+    search: Annotated[SearchEntry, Short(bool, "on"), "how it goes on from the worst samples"] = (
+        SearchEntry()
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class PlannedStudy:
     """What a study file asks for.
 
-    ``robot``: the robot; ``arguments``: all else that `study` takes; ``worst``: criteria of worst
-    cases; None: all that matter; ``guessed``: whether the brakes are guessed from the robot's file.
+    ``robot``: the robot; ``arguments``: all that `study` takes but the search; ``worst``: criteria
+    of worst cases; None: all that matter; ``guessed``: whether the brakes are guessed from the
+    robot's file; ``search``: how to search by them; ``searches``: whether `study` does.
     """
 
     robot: Mechanism
     arguments: Mapping[str, Any]
     worst: tuple[str, ...] | None
     guessed: bool
+    search: Search
+    searches: bool
 
 
 def read_study(path: str | Path, results: Path | None = None) -> PlannedStudy:
@@ -195,7 +234,8 @@ def read_study(path: str | Path, results: Path | None = None) -> PlannedStudy:
         "jobs": file.jobs,
         "obstacles": obstacles or None,
     }
-    return PlannedStudy(robot, arguments, file.worst, not beside)
+    search = file.search.make(file.worst)
+    return PlannedStudy(robot, arguments, file.worst, not beside, search, file.search.on)
 
 
 def _results(file: StudyFile, document: Document) -> Path:

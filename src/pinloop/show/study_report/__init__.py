@@ -34,10 +34,12 @@ from ...safety.stopping.result_document import (
     PayloadRecord,
     RobotRecord,
 )
-from ...safety.studies.cases import WorstCase, manifest_of
+from ...safety.studies.cases import manifest_of
+from ...safety.studies.headlines import criterion_results
 from ...safety.studies.results import results_of
 from ...safety.studies.study import Study
-from ...safety.studies.summary import SAMPLED
+from ...safety.studies.summary import SAMPLED, how_worst
+from ...safety.studies.worst import WorstCase
 from ...tables.report import Section, render, section_blocks
 from ..plots.svg import figure, legend
 from ..scene.commands import viewer_script
@@ -103,7 +105,9 @@ def _page_of(
         measures=measures,
         whole=list(distributions.whole_charts(measures)),
         angles=distributions.angle_charts(measures),
-        numbers=list(distributions.table_rows(measures)),
+        numbers=list(distributions.table_rows(measures, study.searched)),
+        searched=study.searched is not None,
+        proofs=how_worst(study, criterion_results(study, results)),
         influences=distributions.influence_of(results, measures, setup.variables),
         influence_legend=legend(distributions.KEYS),
         figure=figure,

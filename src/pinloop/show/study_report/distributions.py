@@ -18,6 +18,7 @@ from ...errors import printable
 from ...safety.studies.cases import CLEARANCE, Setup
 from ...safety.studies.results import QuantityDistribution, Results, quantity_distributions
 from ...safety.studies.space import Variable
+from ...safety.studies.worst import Searched
 from ...tables.number_format import decimals, number
 from ...tolerances import ALL_EQUAL
 from ...units import shown_unit
@@ -114,23 +115,27 @@ def _farthest(angles: Sequence[QuantityDistribution], most: int) -> list[Quantit
 
 
 class TableRow(NamedTuple):
-    """A quantity in numbers: median and 95 %, the worst, and the case in which it was."""
+    """A quantity in numbers: median, 95 %, the worst sample and its case, what a search found."""
 
     name: str
     unit: str
     numbers: list[str]
     worst: str
     case: int
+    found: str
 
 
-def table_rows(measures: Measures) -> Iterator[TableRow]:
-    """Median, 95 % and worst of everything."""
-    for measure in measures.values():
+def table_rows(measures: Measures, searched: Searched | None) -> Iterator[TableRow]:
+    """Median, 95 %, worst sample and what the search found, of everything."""
+    for name, measure in measures.items():
         quantity, spread = measure.quantity, measure.spread
-        shown = [quantity.factor * value for value in (spread.median, spread.most, spread.worst)]
+        case = None if searched is None else searched.cases.get(name)
+        values = (spread.median, spread.most, spread.worst, *([] if case is None else [case.value]))
+        shown = [quantity.factor * value for value in values]
         places = decimals(shown, most=3)
-        *texts, worst = (number(value, places) for value in shown)
-        yield TableRow(quantity.name, quantity.unit, texts, worst, spread.case)
+        *texts, worst = (number(value, places) for value in shown[:3])
+        found = "" if case is None else number(shown[-1], places)
+        yield TableRow(quantity.name, quantity.unit, texts, worst, spread.case, found)
 
 
 def histogram(values: Array) -> tuple[Array, Integers]:

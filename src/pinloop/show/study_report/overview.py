@@ -15,11 +15,13 @@ from ...safety.stopping import StopResult
 from ...safety.stopping.loads import CLOSURE
 from ...safety.stopping.prepared_robot import tool_of
 from ...safety.stopping.travel import JointStop
-from ...safety.studies.cases import Setup, WorstCase, known_criteria
-from ...safety.studies.results import QuantityDistribution, Results, quantities
+from ...safety.studies.cases import Setup
+from ...safety.studies.criteria import DISPLACEMENT, SEPARATION, known_criteria
+from ...safety.studies.results import QuantityDistribution, Results, quantities, quantity_of
 from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
-from ...safety.studies.summary import beyond_text
+from ...safety.studies.summary import beyond_text, search_problems
+from ...safety.studies.worst import WorstCase
 from ...tables.number_format import Units, decimals, listed, milliseconds, number, units_of
 from ...tables.report import Block, KeyValues, Table
 from ...units import shown_unit
@@ -39,7 +41,7 @@ _ORDER = ("time", "travel", "clearance", "angle", "gear", "impulse")
 
 def badge(study: Study, results: Results) -> Badge:
     """How many cases ended well."""
-    good = study.complete and results.stopped == study.done > 0
+    good = study.complete and results.stopped == study.done > 0 and not search_problems(study)
     more = f" of {study.done} cases stopped and hold"
     if study.done == 1:
         more = " of 1 case stopped and holds"
@@ -62,13 +64,13 @@ def cards(study: Study, results: Results, measures: Measures) -> Iterator[Card]:
     )
     for name in ("time", "travel", "clearance"):
         if name in measures:
-            yield _worst(measures[name])
+            yield _worst(study, measures[name])
     for kind, units in (("angle", ("deg", "mm")), ("impulse", ("N m s", "N s"))):
         for unit in units:
             quantities = ((measure, measure.quantity) for measure in measures.values())
             alike = [measure for measure, q in quantities if (q.kind, q.unit) == (kind, unit)]
             if alike:
-                yield _worst(max(alike, key=lambda measure: measure.spread.worst))
+                yield _worst(study, max(alike, key=lambda measure: known_worst(study, measure)))
     known = list(_gear_uses(study, measures))
     if known:
         use, limit, measure = max(known, key=lambda item: item[0])
@@ -84,18 +86,37 @@ def cards(study: Study, results: Results, measures: Measures) -> Iterator[Card]:
         )
 
 
-def _worst(measure: QuantityDistribution) -> Card:
-    quantity, spread = measure.quantity, measure.spread
+def known_worst(study: Study, measure: QuantityDistribution) -> float:
+    """The worst value of a quantity that samples or the search know [SI]."""
+    case = found_case(study, measure)
+    return measure.spread.worst if case is None else case.value
+
+
+def found_case(study: Study, measure: QuantityDistribution) -> WorstCase | None:
+    """The case of the search that is worse by a quantity than all samples."""
+    known = {} if study.searched is None else study.searched.cases
+    case = known.get(measure.quantity.criterion)
+    return None if case is None or case.value == measure.spread.worst else case
+
+
+def _worst(study: Study, measure: QuantityDistribution) -> Card:
+    quantity, spread, found = measure.quantity, measure.spread, found_case(study, measure)
     over = "above" if quantity.kind == "clearance" else "below"
-    touches = quantity.kind == "clearance" and spread.worst <= 0.0
+    value = known_worst(study, measure)
+    touches = quantity.kind == "clearance" and value <= 0.0
+    before = "touches an obstacle; " if touches else ""
+    more = f"median {quantity.text(spread.median)}, 95 % {over} {quantity.text(spread.most)}"
+    if found is not None:
+        before += "found by the search; "
+        more = f"worst sample {quantity.text(spread.worst)}, {more}"
     return Card(
         quantity.superlative,
-        quantity.bare(spread.worst),
+        quantity.bare(value),
         quantity.unit,
-        f"; median {quantity.text(spread.median)}, 95 % {over} {quantity.text(spread.most)}",
+        more if found is not None else f"; {more}",
         "bad" if touches else "",
-        spread.case,
-        "touches an obstacle; " if touches else "",
+        spread.case if found is None else None,
+        before,
     )
 
 
@@ -120,7 +141,7 @@ def warnings(
     setup = study.setup
     beyond = (beyond_text(setup, limit) for limit in results.beyond)
     known = list(dict.fromkeys([*setup.brakes.warnings, *setup.robot.warnings]))
-    sentences = [*beyond, *_counted(study, results, measures), *known]
+    sentences = [*beyond, *search_problems(study), *_counted(study, results, measures), *known]
     counts = Counter(text for stop in stops for text in set(stop.warnings) - set(known))
     # What is said of a gear in one case is counted over all of them above.
     shared = {text for text, count in counts.items() if count == len(stops) > 1}
@@ -273,12 +294,23 @@ def choose_cases(
     if worst is not None:
         wanted = [worst] if isinstance(worst, str) else list(worst)
         names = list(known_criteria(study.setup, wanted))
-    cases = list(dict.fromkeys(measures[name].spread.case for name in names if name in measures))
+    chosen: list[str | int] = []
+    for name in names:
+        if name in measures:
+            found = found_case(study, measures[name])
+            chosen.append(measures[name].spread.case if found is None else name)
+    chosen = list(dict.fromkeys(chosen))
     if worst is None:
         # One that moves but does not stop or is not held can be looked at, too.
         lost = [sort.cases[0] for sort in results.failures if sort.outcome != "failed"]
-        cases = cases[:_MOST] + lost[:1]
-    return [_sampled(study, results, measures, case) for case in cases]
+        chosen = [*chosen[:_MOST], *lost[:1]]
+    known = {} if study.searched is None else study.searched.cases
+    return [
+        _sampled(study, results, measures, each)
+        if isinstance(each, int)
+        else _searched(study, each, known[each])
+        for each in chosen
+    ]
 
 
 def _criteria(measures: Measures) -> Iterator[str]:
@@ -315,12 +347,12 @@ def _sampled(study: Study, results: Results, measures: Measures, case: int) -> R
 
 def _searched(study: Study, name: str, case: WorstCase) -> ReplayedCase:
     """A worst case that a search gave, which is no sample."""
-    known = {quantity.criterion: quantity for quantity in quantities(study.setup)}
-    if name not in known:
+    known = {quantity.criterion for quantity in quantities(study.setup)}
+    if name not in known and name.partition(":")[0] not in (DISPLACEMENT, SEPARATION):
         raise PinloopError(
             f"worst case '{name}' belongs to another study: this one has no such criterion"
         )
-    quantity = known[name]
+    quantity = quantity_of(name, case.column)
     reason = (
         f"{quantity.superlative} that a search found: {quantity.text(case.value)}; worst sample "
         f"{quantity.text(case.sampled)}"
