@@ -168,7 +168,7 @@ class Overlay(Reported):
         }
 
     def plot(self) -> Any:
-        """Draw measured and computed coordinates, and below what is between them."""
+        """Draw measured and computed coordinates, and beside them what is between them."""
         return forward("show.plots.overlays", "plot_overlay", self)
 
 
