@@ -98,14 +98,15 @@ def first_near(
         sizes: sizes of their motions, shape (k,).
         near: regularity that is asked for.
     """
-    if not rows.steepest:
+    most = rows.steepest
+    if not most:
         return None
     best = segment.notes[:, 3]
     ends = np.concatenate([[before], segment.notes[:, 2] * best / best[-1]])
-    known = np.full(len(segment), rows.steepest)
-    known[0] = steepest
-    for k in np.flatnonzero(ends[:-1] + ends[1:] <= known * sizes).tolist():
-        pair = float(ends[k]), float(ends[k + 1])
-        if least_regularity(rows, segment.step(k), pair, known[k], sizes[k]) < near:
+    changes = most * sizes
+    changes[0] = steepest * sizes[0]
+    for k in (ends[:-1] + ends[1:] <= changes).nonzero()[0].tolist():
+        pair, known = (float(ends[k]), float(ends[k + 1])), most if k else steepest
+        if least_regularity(rows, segment.step(k), pair, known, sizes[k]) < near:
             return int(k)
     return None

@@ -177,7 +177,7 @@ class Stepper:
         steepest = 0.0 if flow.constraints is None else flow.constraints.steepest
         segment = flow.many.take(span, state, times, asked)
         if segment is not None and flow.constraints is not None and flow.branch is not None:
-            sizes = np.linalg.norm(segment.psi / self._scale, axis=1)
+            sizes = np.sqrt(((segment.psi / self._scale) ** 2).sum(axis=1))
             known = memory.regularity, steepest, sizes
             if (k := first_near(flow.constraints, segment, *known, Regularity.NEAR)) is not None:
                 # The next one is to be taken by itself, on its branch.
