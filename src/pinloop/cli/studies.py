@@ -20,7 +20,8 @@ from ..safety.standards.comparison import compare as compare_stops
 from ..safety.standards.fit import Fit, fitted
 from ..safety.standards.fit_law import LawFits, fit_law
 from ..safety.standards.published import StoppingTable
-from ..safety.standards.traces import Overlay, StopTrace, TraceFit, align, fit_traces
+from ..safety.standards.trace_fit import TraceFit, fit_traces
+from ..safety.standards.traces import Overlay, StopTrace, align
 from ..safety.studies.cases import CLEARANCE
 from ..safety.studies.headlines import worst_case
 from ..safety.studies.results import Results, results_of

@@ -24,7 +24,8 @@ from .standards.fit_law import LawFits, fit_law
 from .standards.interpolation import StopInterpolation, interpolate_stops
 from .standards.published import Measured, StoppingTable
 from .standards.separation import Separation, separation
-from .standards.traces import Overlay, StopTrace, TraceFit, align, fit_traces
+from .standards.trace_fit import TraceFit, fit_traces
+from .standards.traces import Overlay, StopTrace, align
 from .stopping.bands import sample_stop
 from .stopping.differentiation import what_it_depends_on
 from .stopping.guesses import Guesses
