@@ -378,7 +378,8 @@ def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert cli.run(["study", str(file), "--html", str(path)]) == 1  # the search meets the pallet
     assert f"written: {path}" in capsys.readouterr().out
     page = Page(path.read_text(encoding="utf-8"))
-    assert "2 of 2 cases stopped and hold" in page.text and "smallest clearance" in page.text
+    assert "2 of 2 cases stopped and hold; the search met others that do worse" in page.text
+    assert "found by the search; worst sample" in page.text and "smallest clearance" in page.text
     assert cli.run(["study", str(file), "--html", str(tmp_path)]) == 2
     assert "is a folder; name a file in it" in capsys.readouterr().err
 

@@ -41,14 +41,18 @@ _ORDER = ("time", "travel", "clearance", "angle", "gear", "impulse")
 
 def badge(study: Study, results: Results) -> Badge:
     """How many cases ended well."""
-    good = study.complete and results.stopped == study.done > 0 and not search_problems(study)
+    good = study.complete and results.stopped == study.done > 0
     more = f" of {study.done} cases stopped and hold"
     if study.done == 1:
         more = " of 1 case stopped and holds"
     if not study.complete:
         more += f"; {study.size - study.done} of {study.size} are still to be done"
     result = Badge("good" if good else "bad", str(results.stopped), more)
-    return result.beyond((limit.joint for limit in results.beyond), "some ")
+    result = result.beyond((limit.joint for limit in results.beyond), "some ")
+    if search_problems(study):
+        mark = "warn" if result.mark == "good" else result.mark
+        result = Badge(mark, result.word, f"{result.more}; the search met others that do worse")
+    return result
 
 
 def cards(study: Study, results: Results, measures: Measures) -> Iterator[Card]:
@@ -290,7 +294,7 @@ def choose_cases(
     """The cases to be replayed: the worst by criteria, or those that a search gave."""
     if isinstance(worst, Mapping):
         return [_searched(study, name, case) for name, case in worst.items()]
-    names = list(_criteria(measures))
+    names = list(_criteria(study, measures))
     if worst is not None:
         wanted = [worst] if isinstance(worst, str) else list(worst)
         names = list(known_criteria(study.setup, wanted))
@@ -313,7 +317,7 @@ def choose_cases(
     ]
 
 
-def _criteria(measures: Measures) -> Iterator[str]:
+def _criteria(study: Study, measures: Measures) -> Iterator[str]:
     """Criteria in the order in which they matter: the worst of each kind, then the others."""
     rest: list[QuantityDistribution] = []
     for kind in _ORDER:
@@ -322,7 +326,7 @@ def _criteria(measures: Measures) -> Iterator[str]:
         alike.sort(
             key=lambda measure: (
                 measure.quantity.unit in ("mm", "N", "N s"),
-                -measure.quantity.factor * measure.spread.worst,
+                -measure.quantity.factor * known_worst(study, measure),
             )
         )
         yield from (measure.quantity.criterion for measure in alike[:1])
