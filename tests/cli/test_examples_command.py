@@ -39,6 +39,8 @@ def test_copies_are_robots_to_edit(capsys: Captured) -> None:
     assert cli.run(["simulate", "robots/palletizer.scenario.yaml", "-o", "run.npz"]) == 0
     assert cli.run(["examples", "palletizer", "-o", "robots"]) == 2
     assert "--force" in capsys.readouterr().err
+    words = ["examples", "palletizer", "-o", "robots", "--force"]
+    assert [robot["name"] for robot in printed_json(capsys, *words)["examples"]] == ["palletizer"]
 
 
 def test_a_name_stands_for_a_file(capsys: Captured) -> None:

@@ -67,6 +67,20 @@ def test_a_page_of_help(
     assert "2 invalid input" in codes and codes.strip().endswith(".")
 
 
+@pytest.mark.parametrize("words", [*COMMANDS, (), ("brakes",)], ids=" ".join)
+def test_flags_have_no_value(words: tuple[str, ...], capsys: Captured) -> None:
+    assert cli.run([*words, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "bool" not in out and "--help" in out and "--pose" not in out
+
+
+@NAMES
+def test_results_are_json_alike(words: tuple[str, ...]) -> None:
+    """Every command that prints a result has the option; the others show, or write one file."""
+    options = {option for parameter in COMMANDS[words].params for option in parameter.opts}
+    assert ("--json" in options) == (words[0] not in ("view", "play", "brakes"))
+
+
 @NAMES
 def test_the_style_of_options(words: tuple[str, ...]) -> None:
     """Sentences, values in capitals, one wording for what several commands share."""

@@ -58,7 +58,7 @@ def nasty_robot(folder: Path) -> Path:
         ["regularize"],
         ["check", "--loops", "{loops}"],
         ["assemble", "--q", "\x1b[2Jq\r=1"],
-        ["stop", "--pose", "\x1b[2Jq\r=1"],
+        ["stop", "--q", "\x1b[2Jq\r=1"],
         ["assemble", "--q", "a" * 10_000],
     ],
 )
@@ -103,14 +103,14 @@ def test_names_in_results_do_nothing_to_a_terminal(
         ["brakes", "init", robot, "-o", str(brakes)],
         ["stop", robot, *speed, "--brakes", str(brakes)],
         ["stop", robot, *speed, "--fault", f"{joint}=missing"],
-        ["stop", robot, "--pose", f"{joint}x=1"],
+        ["stop", robot, "--q", f"{joint}x=1"],
         ["simulate", str(scenario)],
         ["study", str(study)],
         ["worst", str(study), "--starts", "1", "--evaluations", "2"],
         ["compare", robot, str(table), "--brakes", str(brakes)],
         ["view", robot, "--html", str(tmp_path / "view.html"), "--no-browser"],
     ):
-        assert cli.run(words) == (2 if "--pose" in words else 1 if "--fault" in words else 0)
+        assert cli.run(words) == (2 if "--q" in words else 1 if "--fault" in words else 0)
         out, err = capsys.readouterr()
         shown = re.sub(r"\x1b\[[0-9;?]*[mhlK]", "", out + err) if terminal else out + err
         assert all(letter.isprintable() or letter == "\n" for letter in shown), words[0]
@@ -314,11 +314,12 @@ def test_json_is_printed_or_written(robot: str, tmp_path: Path, capsys: Captured
 def test_a_pose_is_given_alike_everywhere(robot: str, capsys: Captured) -> None:
     joint = pl.load(robot).actuated[0]
     outputs = []
-    for words in (["--q", f"{joint}=10deg"], ["--pose", f"{joint}=10deg"], []):
+    for words in (["--q", f"{joint}=10deg"], [f"--pose={joint}=10deg"], []):
         assert cli.run(["stop", robot, *words, "--speed", "0%", "--json"]) in (0, 1)
         outputs.append(json.loads(capsys.readouterr().out)["signal"])
     assert outputs[0] == outputs[1] != outputs[2]
-    assert cli.run(["assemble", robot, "--q", f"{joint}=10deg"]) == 0
+    for option in ("--q", "--pose"):
+        assert cli.run(["assemble", robot, option, f"{joint}=10deg"]) == 0
 
 
 def test_mistakes_as_json(tmp_path: Path, capsys: Captured) -> None:

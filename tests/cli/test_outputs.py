@@ -15,7 +15,7 @@ from pinloop.cli import main as cli
 
 from .commands import Captured
 
-SPEED = ["--pose", "drive=0.4", "--speed", "drive=1"]
+SPEED = ["--q", "drive=0.4", "--speed", "drive=1"]
 WRITING: dict[str, tuple[list[str], str]] = {
     "regularize": (["regularize", "{robot}", "-o", "{out}"], ".urdf"),
     "view": (["view", "{robot}", "--no-browser", "--html", "{out}"], ".html"),

@@ -81,6 +81,11 @@ def test_tables_of_vendors(capsys: Captured) -> None:
         assert [row["axis"] for row in csv.DictReader(file)] == ["joint_1", "joint_2", "joint_3"]
     assert "stopping distance" in Path("arm.html").read_text()
     assert Path("arm.pdf").read_bytes().startswith(b"%PDF")
+    document = printed_json(capsys, *words, quiet=True)
+    assert document["edition"] == "ISO 10218-1:2011" and document["payload_kg"] == 10.0
+    with Path("arm.csv").open() as file:
+        times = [float(row["stopping_time_s"]) for row in csv.DictReader(file)]
+    assert [stop["stopping_time_s"] for stop in document["stops"]] == times
 
 
 @pytest.mark.parametrize(

@@ -85,9 +85,9 @@ def test_a_pose_at_a_limit_is_compared_in_the_digits_of_the_file(
     path = Path(robot)
     assert 'lower="-2"' in path.read_text()
     path.write_text(path.read_text().replace('lower="-2"', 'lower="0.31416"'))
-    data = document(capsys, robot, "--pose", "axis=18deg")
+    data = document(capsys, robot, "--q", "axis=18deg")
     assert data["signal"]["q"]["axis"] == [math.radians(18)]
-    assert cli.run(["stop", robot, "--pose", "axis=17.9deg"]) == 2
+    assert cli.run(["stop", robot, "--q", "axis=17.9deg"]) == 2
     assert "is outside the limits of the joint, 0.31416 to 3 rad" in capsys.readouterr().err
 
 
@@ -108,7 +108,7 @@ def test_full_speed_away_from_the_nearer_limit(robot: str, capsys: Captured) -> 
         (["--speed", "axis=90deg/s", "--speed", "rail=100mm/s"], (np.pi / 2, 0.1)),
         (["--speed", "axis=-25%"], (-1.0, 0.0)),
         (["--speed", "10%", "--speed", "rail=-0.3m/s"], (0.4, -0.3)),
-        (["--pose", "axis=2.9", "--speed", "1e1%"], (-0.4, 0.2)),
+        (["--q", "axis=2.9", "--speed", "1e1%"], (-0.4, 0.2)),
     ],
 )
 def test_speeds(robot: str, capsys: Captured, words: list[str], v: tuple[float, ...]) -> None:
@@ -118,7 +118,7 @@ def test_speeds(robot: str, capsys: Captured, words: list[str], v: tuple[float, 
 
 
 def test_poses(robot: str, capsys: Captured) -> None:
-    data = document(capsys, robot, "--pose", "axis=30deg", "--pose", "rail=-200mm")
+    data = document(capsys, robot, "--q", "axis=30deg", "--q", "rail=-200mm")
     assert data["signal"]["q"]["axis"] == pytest.approx([np.pi / 6])
     assert data["signal"]["q"]["rail"] == pytest.approx([-0.2])
     assert data["settings"]["pose"] == "axis at 0.5236 rad, rail at -0.2 m"
@@ -153,7 +153,7 @@ def test_a_law_and_a_safety_function(robot: str, capsys: Captured) -> None:
 def test_the_other_options(robot: str, capsys: Captured) -> None:
     data = document(
         capsys, robot, "--speed", "50%", "--category", "1", "--on-path", "--gravity", "0,9.81,0",
-        "--pose", "axis=90deg",
+        "--q", "axis=90deg",
     )  # fmt: skip
     assert data["category"] == {
         "number": 1, "safety_function": "SS1-r", "on_path": True, "time_limit_s": None,
@@ -284,15 +284,15 @@ def test_speeds_above_limits_are_a_warning(robot: str, capsys: Captured) -> None
     [
         ([], "Missing argument"),
         (["nowhere.urdf"], "nowhere.urdf: no such file"),
-        (["{robot}", "--pose", "axos=1"], "did you mean 'axis'"),
+        (["{robot}", "--q", "axos=1"], "did you mean 'axis'"),
         (["{robot}", "--q", "axis"], "--q elbow=0.3"),
         (["{robot}", "--q", "axis="], "--q elbow=0.3"),
         (["{robot}", "--q", "axis=far"], "'--q axis=far' is not a number"),
-        (["{robot}", "--pose", "axis=3mm"], "(rad, deg)"),
-        (["{robot}", "--pose", "rail=3deg"], "(m, mm)"),
-        (["{robot}", "--pose", "axis=1,2"], "2"),
-        (["{robot}", "--pose", "axis=9"], "limits of the joint, -2 to 3 rad (-114.6 to 171.9 deg)"),
-        (["{robot}", "--pose", "axis=1", "--pose", "axis=2"], "twice"),
+        (["{robot}", "--q", "axis=3mm"], "(rad, deg)"),
+        (["{robot}", "--q", "rail=3deg"], "(m, mm)"),
+        (["{robot}", "--q", "axis=1,2"], "2"),
+        (["{robot}", "--q", "axis=9"], "limits of the joint, -2 to 3 rad (-114.6 to 171.9 deg)"),
+        (["{robot}", "--q", "axis=1", "--q", "axis=2"], "twice"),
         (["{robot}", "--speed", "fast"], "100%"),
         (["{robot}", "--speed", "3"], "100%"),
         (["{robot}", "--speed", "-50%"], "negative"),

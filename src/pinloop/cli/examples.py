@@ -9,7 +9,6 @@ import typer
 
 from ..errors import UnknownName
 from ..io.examples import Example, copy_examples, known_examples
-from ..show.terminal import write
 from ..tables.report import Notes, Report, Table
 from . import Exit
 from .options import ROBOTS, AsJson, Force, check_targets, command, file_option, give_result
@@ -62,15 +61,13 @@ def examples(
     for name in chosen:
         if name not in known_examples():
             raise UnknownName("example", name, known_examples())
-    if output is not None:
-        for path in copy_examples(chosen, output, force=force):
-            write(f"written: {path}")
-        return Exit.DONE
+    written = [] if output is None else copy_examples(chosen, output, force=force)
     robots = [known_examples()[name] for name in chosen]
     give_result(
         as_json,
         lambda: _document(robots),
-        lambda: _descriptions(robots) if names else _list(robots),
+        lambda: _list(robots) if written or not names else _descriptions(robots),
+        written,
     )
     return Exit.DONE
 

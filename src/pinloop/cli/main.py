@@ -15,7 +15,6 @@ from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from ..boundary.files import json_text
@@ -23,7 +22,7 @@ from ..errors import BadValue, PinloopError, PinloopWarning, SimulationFailed, S
 from ..show.terminal import ReaderGone, complain, show_warning, write
 from ..version import __version__
 from . import Exit, quiet_interrupts
-from .options import settle_json
+from .options import Group, settle_words
 
 _MODULES = {
     "check": "robots",
@@ -61,7 +60,7 @@ class _LazyCommands(UserDict[str, Any]):
         return command
 
 
-class _Commands(TyperGroup):
+class _Commands(Group):
     """The group of all commands: `pinloop check` loads neither stops nor the viewer."""
 
     def __init__(self, **settings: Any) -> None:
@@ -69,8 +68,8 @@ class _Commands(TyperGroup):
         self.commands = _LazyCommands(_MODULES)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Let ``--json`` be a flag and take a file; see `settle_json`."""
-        return super().parse_args(ctx, settle_json(args))
+        """Let ``--json`` be a flag or take a file; see `settle_words`."""
+        return super().parse_args(ctx, settle_words(args))
 
 
 _ABOUT = "Robots with closed loops: analyse, view, simulate and stop them."
@@ -102,7 +101,7 @@ def run(arguments: Sequence[str]) -> int:
             )
         return int(code or 0)
     except (PinloopError, typer.TyperException) as error:
-        words = settle_json(arguments)
+        words = settle_words(arguments)
         return _failed(error, as_json="--json=-" in words or ("--json", "-") in pairwise(words))
     except (KeyboardInterrupt, typer.Abort):
         return Exit.INTERRUPTED
@@ -133,7 +132,7 @@ def _root(
     context: typer.Context,
     version: Annotated[
         bool,
-        typer.Option("--version", is_eager=True, help="Print the version and exit.", metavar=""),
+        typer.Option("--version", is_eager=True, help="Print the version and exit."),
     ] = False,
     modules: Annotated[
         list[str] | None,

@@ -6,6 +6,7 @@ Every command has a summary, what more there is to say, its options, examples, a
 from __future__ import annotations
 
 import inspect
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from ..boundary.files import check_target, json_text, write_json
 from ..boundary.schema import keys_of
@@ -55,10 +57,33 @@ def command(
         paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
         text = "\n\n".join(" ".join(part.split()) for part in paragraphs)
         called = _with_robot_options(function)
-        app.command(help=text, epilog=epilog, rich_help_panel=panel)(called)
+        app.command(help=text, epilog=epilog, rich_help_panel=panel, cls=_Command)(called)
         return function
 
     return join
+
+
+class _Command(TyperCommand):
+    """A command whose help shows no type behind options that take no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, flags without a word for a value."""
+        return _bare_flags(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """The same for a group of commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, flags without a word for a value."""
+        return _bare_flags(super().get_params(ctx))
+
+
+def _bare_flags(parameters: list[Any]) -> list[Any]:
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
 
 
 def _with_robot_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -98,9 +123,12 @@ def kinematics_of(file: RobotFile) -> Mechanism:
 # -- results --------------------------------------------------------------------------------------
 
 
-def settle_json(arguments: Sequence[str]) -> list[str]:
-    """The words of a command, with ``-`` for ``--json`` unless a file ending in .json follows."""
-    words = list(arguments)
+def settle_words(arguments: Sequence[str]) -> list[str]:
+    """The words of a command, with ``-`` for ``--json`` unless a file ending in .json follows.
+
+    ``--q`` was called ``--pose``, and still may be.
+    """
+    words = [re.sub(r"^--pose(?==|$)", "--q", word) for word in arguments]
     for k, word in enumerate(words):
         following = words[k + 1] if k + 1 < len(words) else ""
         if word == "--json" and following != "-" and not following.endswith(".json"):
@@ -243,7 +271,7 @@ def file_option(text: str, *names: str, metavar: str = "FILE", ends: tuple[str, 
 
 def flag(name: str, text: str) -> Any:
     """An option without a value."""
-    return typer.Option(name, help=text, metavar="")
+    return typer.Option(name, help=text)
 
 
 def count(text: str, least: int = 0) -> Any:
@@ -296,7 +324,7 @@ _ROBOT_OPTIONS = (
     ),
     _robot_option("tolerance", float | None, "--tolerance", metavar="X"),
     _robot_option("model", str | None, "--model", metavar="NAME"),
-    _robot_option("floating_base", bool, "--floating-base", metavar=""),
+    _robot_option("floating_base", bool, "--floating-base"),
 )
 """Options of every command that reads a robot."""
 HeldJoints = Annotated[

@@ -10,11 +10,12 @@ import typer
 from ..errors import BadValue
 from ..io.loading import RobotFile
 from ..safety.standards.allowed_speed import allowed_speed as find_allowed_speed
+from ..safety.standards.annexb import AnnexB
 from ..safety.standards.annexb import annex_b as make_tables
 from ..safety.standards.distances import minimum_distance as find_minimum_distance
 from ..safety.standards.separation import separation as find_separation
+from ..safety.stopping.result_document import PLANNING_AID
 from ..safety.studies.studyfile import PlannedStudy, read_study
-from ..show.terminal import write
 from . import Exit
 from .options import (
     MANY,
@@ -254,13 +255,14 @@ def annex_b(
         Path | None, file_option("Write all tables as a page.", ends=(".html",))
     ] = None,
     pdf: Annotated[Path | None, file_option("Write all tables as PDF.", ends=(".pdf",))] = None,
+    as_json: AsJson = None,
 ) -> int:
     """Compute stopping times and distances as vendors declare them (ISO 10218-1, annex B).
 
     For 33, 66 and 100 % of speed, payload and extension, with the poses that have it. A planning
     aid, not a safety certificate.
     """
-    check_targets([*robot.inputs, brakes], csv=csv, html=html, pdf=pdf)
+    check_targets([*robot.inputs, brakes], json=as_json, csv=csv, html=html, pdf=pdf)
     load = 0.0 if payload is None else weight(payload)
     machine = robot.load()
     chosen, _ = brakes_for(machine, robot.file, brakes)
@@ -272,12 +274,21 @@ def annex_b(
         gravity=None if gravity is None else gravity_vector(gravity),
         edition=edition,
     )
-    give_result(None, dict, tables.report)
-    if csv is not None:
-        write(f"written: {tables.to_csv(csv)}")
+    written = [] if csv is None else [tables.to_csv(csv)]
     if html is not None:
         tables.to_html(html)
-        write(f"written: {html}")
+        written.append(html)
     if pdf is not None:
-        write(f"written: {tables.to_pdf(pdf)}")
+        written.append(tables.to_pdf(pdf))
+    give_result(as_json, lambda: _tables_document(tables), tables.report, written)
     return Exit.DONE
+
+
+def _tables_document(tables: AnnexB) -> dict[str, Any]:
+    return {
+        "robot": tables.robot.name,
+        "edition": tables.edition.name,
+        "payload_kg": tables.payload.mass,
+        "stops": tables.rows(),
+        "disclaimer": PLANNING_AID,
+    }

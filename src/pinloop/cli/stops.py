@@ -38,6 +38,7 @@ from .options import (
     YAMLS,
     AsJson,
     Force,
+    Group,
     check_targets,
     command,
     file_option,
@@ -83,7 +84,6 @@ Pose = Annotated[
         "Joint and its position at the signal, in rad or m, or with a unit, deg or mm. "
         f"{REPEATED} Default: zero, inside the limits, loops closed.",
         "--q",
-        "--pose",
     ),
 ]
 Speed = Annotated[
@@ -335,6 +335,7 @@ def state_at_signal(
 
 brakes_app = typer.Typer(
     name="brakes",
+    cls=Group,
     help="Brakes files: what a stop depends on but a robot file does not say.",
     epilog="Example: pinloop brakes init urdf/delta.urdf -o my.brakes.yaml",
     invoke_without_command=True,
