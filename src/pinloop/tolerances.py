@@ -327,9 +327,6 @@ class Regularity:
     """1: a step that starts below is near a bifurcation, and states are projected more closely"""
     AWAY = 0.2
     """1: a step that starts above has passed the singular pose"""
-    STEEPEST = 1.0
-    """1/rad, 1/lengths: how fast the least pivot of rows changes at most, over the largest; 0.72
-    was the most at 600 states of ten robots"""
     AGAIN = 0.1
     """1: a branch that was not found is looked for again at this part of the regularity there"""
     BASE = 1e-5

@@ -35,6 +35,9 @@ _AROUND = 4
 """Configurations around a singular one from which it is known what regular is."""
 CURVED = 1e-3
 """Part of a position error that rows besides the chosen ones may be left off: they are curved."""
+_STEEPEST = 1.0
+"""How fast the least pivot of rows changes at most, over the largest, per rad and robot length: at
+600 states of ten robots it was 0.72."""
 _BIFURCATION = (
     "rows that depend on each other elsewhere do not here: this is where the mechanism branches; "
     "start from a state that does not pass it, or regularize the loops"
@@ -160,7 +163,7 @@ class Projector:
     @property
     def steepest(self) -> float:
         """How fast the regularity changes at most, over the size of a motion in units."""
-        return Regularity.STEEPEST / self._best if self._best > 0.0 else 0.0
+        return _STEEPEST / self._best if self._best > 0.0 else 0.0
 
     @property
     def known(self) -> tuple[list[int], list[int], float, int, float, float]:
