@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from scipy.spatial import ConvexHull
 
 from ...boundary.arguments import flat_numbers, public
@@ -35,6 +35,7 @@ from ..studies.case_values import case_values
 from ..studies.cases import Setup
 from ..studies.space import Sampling, Sobol, Space
 from ..studies.study import StudySettings, checked_size, make_setup
+from ..studies.workers import task
 from .advance import collect_shapes, fastest_before_command
 from .allowed_speed import scaled
 from .distances import at_least_zero
@@ -276,7 +277,7 @@ def cell_map(
     spacing = require_length("spacing", spacing)
     values = case_values(setup, sampling, 0, checked_size(setup, sampling, jobs))
     tasks = (
-        delayed(_shadow)(setup, scaled(case, share), watch, spacing / 5)
+        task(_shadow)(setup, scaled(case, share), watch, spacing / 5)
         for share in parts.tolist()
         for case in values
     )
@@ -285,7 +286,7 @@ def cell_map(
     by_share = [shadows[k : k + len(values)] for k in range(0, len(shadows), len(values))]
     x, y = _grid(shadows, spacing)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    tasks = (delayed(_margin)(some, places) for some in by_share)
+    tasks = (task(_margin)(some, places) for some in by_share)
     margins = np.array(list(Parallel(n_jobs=jobs)(tasks))).reshape(len(parts), len(y), len(x))
     notes = [f"without shapes, and left out: {', '.join(sorted(bare))}"] if bare else []
     return CellMap(

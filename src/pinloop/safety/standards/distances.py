@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, effective_n_jobs
 
 from ...boundary.arguments import flat_numbers, public, require_jobs
 from ...boundary.csv import write_rows
@@ -22,6 +22,7 @@ from ...tables.report import Block, Cell, KeyValues, Mark, Notes, Report, Report
 from ..stopping import StopResult
 from ..stopping.result_document import PLANNING_AID
 from ..studies.study import Study
+from ..studies.workers import task
 from .editions import GUARD_EDITIONS, Edition, edition_by_name
 
 Row = dict[str, str | float]
@@ -227,7 +228,7 @@ def measure_cases(
     bare = replace(study, searched=None)  # what a search found need not go to every worker
     size = -(-len(cases) // (_TASKS * max(1, effective_n_jobs(jobs))))
     batches = Parallel(n_jobs=jobs)(
-        delayed(_batch)(bare, cases[k : k + size], measure) for k in range(0, len(cases), size)
+        task(_batch)(bare, cases[k : k + size], measure) for k in range(0, len(cases), size)
     )
     pairs = [pair for pairs, _ in batches for pair in pairs]
     return pairs, max((largest for _, largest in batches), key=lambda each: each.distance)

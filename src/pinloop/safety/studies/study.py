@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import islice
 from numbers import Real
 from pathlib import Path
 from tempfile import mkdtemp
-from threading import Thread
-from time import perf_counter, sleep
+from time import perf_counter
 from types import NoneType
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, effective_n_jobs
 from numpy.typing import ArrayLike
 
 from ... import errors
@@ -43,6 +41,7 @@ from .cases import CLEARANCE, Row, Setup, columns, manifest_of
 from .criteria import Records
 from .journal import Journal, StopFile, digest_of, read_rows
 from .space import Sampling, Sobol, Space
+from .workers import task
 from .worst import CriterionResult, Searched, WorstCase, read_search, search_file, write_search
 from .worst_search import Search, search_worst
 
@@ -358,8 +357,8 @@ def _run(
         while journal.done < size:
             first, begin = journal.done, perf_counter()
             last = min(size, first + workers * _TASKS * batch)
-            parts, own = range(first, last, batch), os.getpid()
-            tasks = (delayed(_batch)(setup, sampling, k, min(last, k + batch), own) for k in parts)
+            parts = range(first, last, batch)
+            tasks = (task(_batch)(setup, sampling, k, min(last, k + batch)) for k in parts)
             cases = [case for cases in parallel(tasks) for case in cases]
             kept = [
                 (k, packed)
@@ -372,32 +371,13 @@ def _run(
             batch = int(min(max(1.0, batch * min(share, 4.0)), _LARGEST_BATCH))
 
 
-def _batch(
-    setup: Setup, sampling: Sampling, first: int, last: int, study: int
-) -> list[tuple[Row, bytes]]:
+def _batch(setup: Setup, sampling: Sampling, first: int, last: int) -> list[tuple[Row, bytes]]:
     """Rows and packed stops of consecutive cases; what a worker of a process computes."""
-    _end_with(study)
     cases = []
     for k, case in enumerate(each_case(setup, sampling, first, last), start=first):
         row, stop = setup.evaluate(k, case)
         cases.append((row, b"" if stop is None else setup.pack(stop, case)))
     return cases
-
-
-@cache
-def _end_with(process: int) -> None:
-    """Let this process end with the one that has started it, if that is the given one.
-
-    One that is killed cannot tell its workers, which would wait for it with all their memory.
-    """
-
-    def watch() -> None:
-        while os.getppid() == process:
-            sleep(_ROUND)
-        os._exit(1)
-
-    if os.getppid() == process:
-        Thread(target=watch, daemon=True).start()
 
 
 def checked_size(setup: Setup, sampling: Sampling, jobs: int) -> int:

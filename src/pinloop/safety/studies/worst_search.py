@@ -16,7 +16,7 @@ from itertools import islice, zip_longest
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 
 from ...boundary.arguments import public
 from ...boundary.marks import Array
@@ -29,6 +29,7 @@ from .criteria import SEPARATION, Criterion, known_criteria
 from .local_search import LocalSearch, share_budget
 from .order_statistics import describe_samples
 from .space import Sampling, Sobol, Variable, drawn
+from .workers import task
 from .worst import Searched, WorstCase
 
 _REACHING = 300
@@ -128,13 +129,13 @@ def search_worst(
     tally, pool = _Tally(setup, chosen), []
     with Parallel(n_jobs=jobs, return_as="generator") as parallel:
         parts = (corners[k : k + size] for k in range(0, len(corners), size))
-        for part, sizes in parallel(delayed(_try_cases)(setup, chosen, own) for own in parts):
+        for part, sizes in parallel(task(_try_cases)(setup, chosen, own) for own in parts):
             tally.add(part)
             pool += sizes
             if report is not None:
                 report(tally.stops)
         tasks = [
-            delayed(_climb)(
+            task(_climb)(
                 setup,
                 chosen,
                 name,
@@ -186,7 +187,7 @@ def _sizes(samples: Samples, chosen: Mapping[str, Criterion], jobs: int) -> dict
     if measured:
         part = max(1, len(stopped) // 16)
         parts = (stopped[k : k + part] for k in range(0, len(stopped), part))
-        tasks = (delayed(_measure)(samples, measured, own) for own in parts)
+        tasks = (task(_measure)(samples, measured, own) for own in parts)
         found = [each for own in Parallel(n_jobs=jobs)(tasks) for each in own]
         for k, criterion in enumerate(measured):
             column = np.full(len(rows), np.nan)
