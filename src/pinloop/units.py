@@ -93,8 +93,8 @@ def shown_unit(unit: str) -> tuple[str, float]:
 
 
 def length_scale(length: float) -> tuple[float, str]:
-    """How many per metre, and the name, of the unit in which a small length is easy to read."""
-    scales = ((1e-4, 1e3, "mm"), (1e-7, 1e6, "um"), (0.0, 1e9, "nm"))
+    """How many per metre, and the name, of the unit in which a length is easy to read."""
+    scales = ((1.0, 1.0, "m"), (1e-4, 1e3, "mm"), (1e-7, 1e6, "um"), (0.0, 1e9, "nm"))
     return next((scale, name) for least, scale, name in scales if abs(length) >= least)
 
 

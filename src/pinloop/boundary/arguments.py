@@ -378,7 +378,11 @@ def require_kind(value: object, kind: type | tuple[type, ...], what: str, way_ou
     The message calls it ``what``, and says what to give instead: the ``way_out``.
     """
     if not isinstance(value, kind):
-        raise BadValue(f"{what} is {shown(value)} ({type(value).__name__}); {way_out}")
+        owner = type(value)
+        text = f"{shown(value)} ({owner.__name__})"
+        if "\n" in repr(value) and not isinstance(value, str):  # nobody reads it in one line
+            text = f"a {owner.__module__.partition('.')[0]}.{owner.__name__}"
+        raise BadValue(f"{what} is {text}; {way_out}")
 
 
 def require_whole(value: object, what: str, most: int = 2**63 - 1) -> None:

@@ -115,7 +115,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _failed(error: PinloopError | typer.TyperException, *, as_json: bool) -> int:
     """Say what is wrong, in one sentence."""
-    text = error.format_message() if isinstance(error, typer.TyperException) else str(error)
+    text = _meaning(error) if isinstance(error, typer.TyperException) else str(error)
     # What typer says of a wrong word begins with the class of an error.
     sentence = " ".join(text.replace("Value error, ", "").split())
     try:
@@ -125,6 +125,24 @@ def _failed(error: PinloopError | typer.TyperException, *, as_json: bool) -> int
         return Exit.UNREAD
     complain(sentence)
     return Exit.FAILED if isinstance(error, StopFailed | SimulationFailed) else Exit.MISTAKE
+
+
+_WANTED = {
+    "int_parsing": "a whole number",
+    "float_parsing": "a number",
+    "greater_than_equal": "{ge} or more",
+}
+"""What the value of an option should be, by what typer's checks call the mistake."""
+
+
+def _meaning(error: typer.TyperException) -> str:
+    """What is wrong with the words of a command."""
+    check: list[Any] = getattr(error.__cause__, "errors", list)()
+    if check and check[0]["type"] in _WANTED and isinstance(error, typer.BadParameter):
+        wanted = _WANTED[check[0]["type"]].format(**check[0].get("ctx", {}))
+        assert error.param is not None
+        return f"'{error.param.opts[0]} {check[0]['input']}' is not {wanted}"
+    return error.format_message()
 
 
 @app.callback(invoke_without_command=True)

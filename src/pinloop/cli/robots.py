@@ -112,7 +112,8 @@ def assemble(
     for name in set(held) & set(near_values):
         raise BadValue(f"joint '{name}' is given with --q and --near; leave one out")
     if not ignore_limits:
-        check_limits(machine, held, "--q", IGNORE)
+        check_limits(machine, q or (), "--q", IGNORE)
+        check_limits(machine, near or (), "--near", IGNORE)
     start = machine.configuration({**near_values, **held})
     error: LoopNotClosed | None = None
     try:
@@ -205,7 +206,7 @@ def view(
     machine = kinematics_of(robot)
     held = joint_values(machine, q or (), "--q")
     if not ignore_limits:
-        check_limits(machine, held, "--q", IGNORE)
+        check_limits(machine, q or (), "--q", IGNORE)
     code = int(Exit.DONE)
     try:
         configuration = close_loops(machine, fixed=held, limits=not ignore_limits)

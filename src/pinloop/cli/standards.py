@@ -27,7 +27,7 @@ from .options import (
     give_result,
     text_option,
 )
-from .stops import BrakesFile, Gravity, Load, brakes_for
+from .stops import BrakesFile, Gravity, Load, brakes_for, stop_category
 from .studies import Jobs, ResultsFile, StudyFile, compute_study, jobs_of
 from .words import gravity_vector, length, time, vector, weight
 
@@ -246,8 +246,12 @@ def annex_b(
     brakes: BrakesFile = None,
     gravity: Gravity = None,
     category: Annotated[
-        list[int] | None,
-        typer.Option(metavar="N", help=f"Stop category: 0, 1 or 2. {REPEATED} Default: 0 and 1."),
+        list[str] | None,
+        text_option(
+            "Stop category: 0, 1 or 2, or STO, SS1-r, SS2 (IEC 61800-5-2). "
+            f"{REPEATED} Default: 0 and 1.",
+            "N|NAME",
+        ),
     ] = None,
     edition: Edition = "2011",
     csv: Annotated[Path | None, file_option("Write a row per stop.", ends=(".csv",))] = None,
@@ -263,6 +267,10 @@ def annex_b(
     aid, not a safety certificate.
     """
     check_targets([*robot.inputs, brakes], json=as_json, csv=csv, html=html, pdf=pdf)
+    chosen_categories = [
+        stop_category(word, on_path=False, law=None, time_limit=None)
+        for word in category or ("0", "1")
+    ]
     load = 0.0 if payload is None else weight(payload)
     machine = robot.load()
     chosen, _ = brakes_for(machine, robot.file, brakes)
@@ -270,7 +278,7 @@ def annex_b(
         machine,
         chosen,
         payload=load,
-        categories=category or (0, 1),
+        categories=chosen_categories,
         gravity=None if gravity is None else gravity_vector(gravity),
         edition=edition,
     )

@@ -15,7 +15,7 @@ import typer
 
 from ..boundary.files import write_text
 from ..boundary.values import forward
-from ..errors import BadValue, LoadError, PinloopError
+from ..errors import BadValue, LoadError
 from ..io.examples import examples_folder
 from ..io.loading import RobotFile
 from ..model.mechanism import Mechanism
@@ -280,22 +280,13 @@ def brakes_for(
                 f"no such file; a first one to be edited is written by: {init} -o {file}",
                 source=str(file),
             )
-        return _fitting(Brakes.from_yaml(file), machine), []
+        return Brakes.from_yaml(file).for_robot(machine), []
     chosen, beside = default_brakes(machine, robot, payload)
     if beside:
-        return _fitting(chosen, machine), [("", "found beside the robot")]
+        return chosen.for_robot(machine), [("", "found beside the robot")]
     return chosen, [
         ("", f"no brakes file was given or found beside the robot; write one with: {init}")
     ]
-
-
-def _fitting(brakes: Brakes, machine: Mechanism) -> Brakes:
-    """The brakes, if they are those of this robot."""
-    try:
-        return brakes.for_robot(machine)
-    except PinloopError as error:
-        of = f"the brakes of robot '{brakes.robot}'" if brakes.robot else "brakes"
-        raise LoadError(f"holds {of}: {error}", source=brakes.source) from None
 
 
 def state_at_signal(
@@ -310,7 +301,7 @@ def state_at_signal(
         if at is not None:
             raise BadValue("'--at' is a time in a recording; add --trajectory FILE.csv")
         held = joint_values(machine, pose, "--q")
-        check_limits(machine, held, "--q")
+        check_limits(machine, pose, "--q")
         q, posed = default_pose(machine, held)
         v, moving = default_velocity(machine, q, *speeds(machine, speed))
         return {"q": q, "v": v}, [("pose", posed), ("speed", moving)]

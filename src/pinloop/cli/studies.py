@@ -179,6 +179,8 @@ def worst(
             raise BadValue(f"'--{name} {folder}' is a file; name a folder")
     check_targets([file], json=as_json)
     plan = read_study(file, results)
+    if criterion:
+        plan.check_criteria(criterion)
     done, summary, code = compute_study(plan, jobs)
     if not done.complete:
         return code

@@ -81,14 +81,15 @@ def joint_values(robot: Mechanism, words: Sequence[str], option: str) -> dict[st
     return held
 
 
-def check_limits(
-    robot: Mechanism, held: Mapping[str, Sequence[float]], option: str, way_out: str = ""
-) -> None:
-    """Refuse coordinates outside the limits of their joints."""
+def check_limits(robot: Mechanism, words: Sequence[str], option: str, way_out: str = "") -> None:
+    """Refuse coordinates outside the limits of their joints; ``words`` as of `joint_values`."""
+    held, typed = joint_values(robot, words, option), dict(_pair(x, option, "") for x in words)
     q = robot.configuration(held)
-    for name, value, least, most, hint in outside_limits(robot, q, held):
+    for name, _, least, most, hint in outside_limits(robot, q, held):
+        if in_units(typed[name], {"": 1.0}) is None:  # the unit was said
+            hint = ""
         raise BadValue(
-            f"'{option} {name}={value:.9g}' is outside the limits of the joint, "
+            f"'{option} {name}={typed[name]}' is outside the limits of the joint, "
             f"{_range(robot, name, least, most)}{hint}{way_out}"
         )
 

@@ -19,7 +19,7 @@ from ..boundary.arguments import flat_numbers, public
 from ..boundary.marks import Array, Configuration, Velocity
 from ..constraints.closure import Constraints
 from ..constraints.rows import Locked, Row, RowSet
-from ..errors import BadValue, PinloopError
+from ..errors import BadValue, PinloopError, shown
 from ..linalg.saddle import Elimination, Saddle
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
@@ -104,7 +104,10 @@ class EquationsOfMotion:
                 raise BadValue(f"{kind}s are {given!r}; give a list")
             for value in given:
                 if not isinstance(value, wanted):
-                    raise BadValue(f"{value!r} is not a {kind}; see the {kind}s of pinloop")
+                    way_out = f"see the {kind}s of pinloop"
+                    if kind == "force" and callable(value):
+                        way_out = "a function of t, q and v is one as pl.TorqueFunction(function)"
+                    raise BadValue(f"{shown(value)} is not a {kind}; {way_out}")
         if formulation is not None and not isinstance(formulation, Formulation):
             raise BadValue(f"{formulation!r} is no formulation; write e.g. pl.Voronets()")
         self.robot = robot

@@ -14,9 +14,9 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..boundary.arguments import checked, flat_numbers, public
-from ..boundary.marks import Array
+from ..boundary.marks import Array, NotNegative
 from ..constraints.relative_motion import BodyPoint, JointMotion, Place, PointDistance
-from ..errors import BadValue
+from ..errors import BadValue, shown
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
 from .applied import BoundForce, Force, ForceOfFunctions, Slopes
@@ -211,8 +211,8 @@ class PD(Force):
     """
 
     joint: str
-    stiffness: float
-    damping: float
+    stiffness: NotNegative
+    damping: NotNegative
     target: Signal = 0.0
     rate: Signal = 0.0
 
@@ -324,6 +324,11 @@ class TorqueFunction(Force):
 
     function: Callable[[float, Array, Array], ArrayLike]
     name: str = field(default="tau")
+
+    def __post_init__(self) -> None:
+        way_out = "give a function of t, q and v, such as lambda t, q, v: torques"
+        if not callable(self.function):
+            raise BadValue(f"'{self.name}' is {shown(self.function)}; {way_out}")
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Wrap the function; its result is checked for shape."""

@@ -211,14 +211,13 @@ class Brakes:
         Raises:
             UnknownName: the robot has no such joint.
             BadValue: the joint is fixed, closes a loop or has several degrees of freedom.
+            LoadError: the same of brakes from a file: names file and line.
         """
         for name in self.joints:
-            dof = robot.coordinates(name).nv
-            if dof != 1:
-                raise BadValue(
-                    f"joint '{name}' of robot '{robot.name}' has {dof} degrees of freedom; only "
-                    "joints with one can have a brake"
-                )
+            try:
+                _require_one_dof(robot, name)
+            except (BadValue, UnknownName) as error:
+                raise forward("safety.brakes.file", "misfit", self, name, error) from None
         return self
 
     def motorized(self, robot: Mechanism) -> tuple[str, ...]:
@@ -424,3 +423,12 @@ def _spread(values: dict[str, list[Assumption]]) -> str:
         f"{value}{_JOINED}({listed(printable(row.joint) for row in alike)})"
         for value, alike in values.items()
     )
+
+
+def _require_one_dof(robot: Mechanism, joint: str) -> None:
+    dof = robot.coordinates(joint).nv
+    if dof != 1:
+        raise BadValue(
+            f"joint '{joint}' of robot '{robot.name}' has {dof} degrees of freedom; only joints "
+            "with one can have a brake"
+        )

@@ -20,7 +20,7 @@ from ...boundary.files import read_bytes, write_text
 from ...boundary.marks import As, Name, Positive, Short, nonempty
 from ...boundary.schema import keys_of, read_data
 from ...boundary.yaml import line_of, read_yaml
-from ...errors import BadValue, LoadError, UnknownName
+from ...errors import BadValue, LoadError, PinloopError, UnknownName
 from ...tables.report import render
 from .brakes import Brakes
 from .joint_brake import (
@@ -155,6 +155,16 @@ def read_brakes(path: str | Path) -> Brakes:
         return Brakes(joints, Chain(**chain), file.faults, source, file.robot, file.correlations)
     except (BadValue, UnknownName) as error:
         raise LoadError(str(error), source=source, line=line_of(data, ("correlations",))) from None
+
+
+def misfit(brakes: Brakes, joint: str, error: PinloopError) -> PinloopError:
+    """Why a robot cannot have the brake of a joint; with file and line if brakes are from one."""
+    source = brakes.source
+    if not Path(source).is_file():
+        return error
+    line = line_of(read_yaml(read_bytes(source, "brake file"), source), ("joints", joint))
+    of = f"the brakes of robot '{brakes.robot}'" if brakes.robot else "brakes"
+    return LoadError(f"holds {of}: {error}", source=source, line=line)
 
 
 def _values(

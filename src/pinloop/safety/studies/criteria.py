@@ -110,7 +110,7 @@ def _criterion(
         column = "_".join(["tool", DISPLACEMENT, *([words] if colon else []), "m"])
         return Criterion(name, column, {DISPLACEMENT: 1.0}, tool)
     every = [*known, DISPLACEMENT, f"{DISPLACEMENT}:x", SEPARATION]
-    raise UnknownName("criterion", name, every, setup.robot.name)
+    raise UnknownName("criterion", name, every)
 
 
 def _direction(words: str) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ and line as well.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pinocchio as pin
 
-from ...boundary.marks import Name, NotNegative, Positive, Short, Vector3, nonempty
+from ...boundary.marks import Name, NotNegative, Positive, Short, Vector3, existing, nonempty
 from ...boundary.schema import Document
 from ...errors import BadValue, LoadError, UnknownName
 from ...io.loading import RobotFile
@@ -28,7 +28,9 @@ from ..stopping import Payload, Trigger
 from ..stopping.defaults import default_brakes
 from ..stopping.plan import Category, as_category
 from ..stopping.safety_functions import StopName
+from .criteria import known_criteria
 from .space import Corners, Grid, Random, Sampling, Sobol, Space
+from .study import StudySettings, make_setup
 from .worst_search import Search
 
 
@@ -152,7 +154,8 @@ class StudyFile:
     format: Annotated[Literal["pinloop-study-1"], "version of this format"]
     robot: Annotated[RobotFile, Short(Name, "file"), "the robot, or just its file"]
     brakes: Annotated[
-        Path | None, "brakes file; that beside the robot by default, else guessed"
+        Annotated[Path, existing] | None,
+        "brakes file; that beside the robot by default, else guessed",
     ] = None
     category: Annotated[CategoryEntry, Short(StopName, "number"), "category of the stops"] = (
         CategoryEntry(number=0)
@@ -197,6 +200,14 @@ class PlannedStudy:
     search: Search
     searches: bool
 
+    def check_criteria(self, names: Sequence[str]) -> None:
+        """Refuse criteria of worst cases that this study does not have."""
+        settings = {x: self.arguments[x] for x in StudySettings.__annotations__ if x != "method"}
+        setup = make_setup(
+            self.robot, self.arguments["brakes"], self.arguments["space"], method=None, **settings
+        )
+        known_criteria(setup, names, self.search.person)
+
 
 def read_study(path: str | Path, results: Path | None = None) -> PlannedStudy:
     """Read a study file, and the files that it names; a `LoadError` names file, line and key.
@@ -211,7 +222,10 @@ def read_study(path: str | Path, results: Path | None = None) -> PlannedStudy:
     else:
         brakes, beside = Brakes.from_yaml(file.brakes), True
     with document.at("brakes"):
-        brakes.for_robot(robot)
+        try:
+            brakes.for_robot(robot)
+        except LoadError as error:  # where these are named is said as well
+            raise BadValue(str(error)) from None
     with _at_range(document):
         variables = file.space.variables(robot, brakes, file.trigger.chain(brakes.chain))
     with document.at("sampling"):
@@ -235,7 +249,11 @@ def read_study(path: str | Path, results: Path | None = None) -> PlannedStudy:
         "obstacles": obstacles or None,
     }
     search = file.search.make(file.worst)
-    return PlannedStudy(robot, arguments, file.worst, not beside, search, file.search.on)
+    plan = PlannedStudy(robot, arguments, file.worst, not beside, search, file.search.on)
+    for k, name in enumerate(file.worst or ()):
+        with document.at("worst", k):
+            plan.check_criteria([name])
+    return plan
 
 
 def _results(file: StudyFile, document: Document) -> Path:
