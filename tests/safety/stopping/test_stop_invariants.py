@@ -17,7 +17,7 @@ from pinloop.safety.stopping.phase import Phase, pinned_bounds
 from pinloop.safety.stopping.prepared_robot import prepare_robot
 from pinloop.safety.stopping.reference import EvenPiece, Piece
 from pinloop.safety.stopping.stick_slip import PhaseStart, decide_phase
-from pinloop.safety.stopping.stop_equations import StopEquations
+from pinloop.safety.stopping.stop_equations import StopEquations, _separate, _shared
 
 from ...screw_tables import Array, joint
 from .robots_to_stop import (
@@ -257,6 +257,26 @@ def test_torques_that_are_not_unique_are_shared_evenly() -> None:
         assert excess == pytest.approx((slopes * twice.sum() - room).max(), abs=1e-9)
         grid = alone[0] + np.linspace(-5, 5, 2001)
         assert excess <= (np.outer(grid, slopes) - room).max(axis=1).min() + 1e-12
+
+
+def test_what_has_nothing_in_common_is_shared_apart() -> None:
+    """The largest excess of all is the largest of any group: by linear programming for both."""
+    rng = np.random.default_rng(5)
+    pattern = np.zeros((5, 7), dtype=bool)
+    pattern[:2, :3] = pattern[[2, 4], 3:5] = pattern[3, 5] = pattern[2, 5] = True
+    groups = _separate(pattern.tobytes(), 5)
+    assert [group.tolist() for group in groups] == [[0, 1], [2, 3, 4]]
+    for _ in range(30):
+        blocks, ends = rng.normal(size=(2, 3, 2)), rng.uniform(-1.0, 0.3, size=(2, 2, 3))
+        excess = -np.inf
+        for moves, (above, below) in zip(blocks, ends, strict=True):
+            change = _shared(moves, above, below, np.full(3, 1e-12))
+            excess = max(excess, (change - above).max(), (-change - below).max())
+        A = np.block([[blocks[0], np.zeros((3, 2))], [np.zeros((3, 2)), blocks[1]]])
+        room = np.concatenate([*ends[:, 0], *ends[:, 1]])
+        together = A @ share_evenly(np.vstack([A, -A]), room)
+        least = max((together - room[:6]).max(), (-together - room[6:]).max())
+        assert excess == pytest.approx(least, abs=1e-9) or excess < least <= 1e-9
 
 
 def test_bounds_of_a_drive_that_pulls_against_a_rising_brake() -> None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
+import scipy
 
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Indices
 from ...dynamics import EquationsOfMotion
 from ...dynamics.forces import BoundForce, Force
 from ...dynamics.pinocchio_solver import stop_dynamics
@@ -284,21 +286,15 @@ class StopEquations:
         """
         J = self.system(t, q, v)[2]
         held, torque = self.tables.held, solved.holding_torque.copy()
-        low, high = (bounds[held] for bounds in self.tables.bounds(t, v))
-        _, values, V = np.linalg.svd(J[:, self.tables.free].T, full_matrices=True)
-        rank = int(np.sum(values > RANK * values.max(initial=TINY)))
-        moves = -(J[:, held].T @ V[rank:].T)
-        above, below = high - torque[held], torque[held] - low
-        weight = 1.0 / np.maximum(high - low, self.phase.noise[held])
-        middle = np.zeros(len(held))
-        np.subtract(above, below, out=middle, where=weight > 0.0)
-        change = moves @ np.linalg.lstsq(weight[:, None] * moves, weight * middle / 2.0)[0]
-        if not (np.all(change <= above) and np.all(-change <= below)):
-            finite = np.isfinite(above), np.isfinite(below)
-            A = np.vstack([moves[finite[0]], -moves[finite[1]]])
-            room = np.concatenate([above[finite[0]], below[finite[1]]])
-            change = moves @ share_evenly(A, room)
-        torque[held] += change
+        low, high = self.tables.bounds(t, v)
+        for rows in _separate((J != 0.0).tobytes(), len(J)):
+            at = held[(J[np.ix_(rows, held)] != 0.0).any(axis=0)]
+            _, values, V = np.linalg.svd(J[np.ix_(rows, self.tables.free)].T, full_matrices=True)
+            rank = int(np.sum(values > RANK * values.max(initial=TINY)))
+            moves = -(J[np.ix_(rows, at)].T @ V[rank:].T)
+            if moves.size:
+                ends = high[at] - torque[at], torque[at] - low[at]
+                torque[at] += _shared(moves, *ends, self.phase.noise[at])
         return torque
 
     def _accelerate(
@@ -316,6 +312,38 @@ class StopEquations:
         part = Saddle(inertia, J[:, free], self._scale, max_rank=cap)
         a[free], lam = part.solve(rest, -gamma - J[:, held] @ a[held])
         return J.T @ lam
+
+
+@lru_cache(maxsize=64)
+def _separate(pattern: bytes, count: int) -> tuple[Indices, ...]:
+    """Rows in groups that have no coordinate in common, by which entries are not zero.
+
+    What is shared in one group is nothing to the others, and mostly one number.
+    """
+    entries = np.frombuffer(pattern, dtype=bool).reshape(count, -1)
+    groups = scipy.sparse.csgraph.connected_components(entries.astype(int) @ entries.T)[1]
+    return tuple(np.flatnonzero(groups == group) for group in range(max(groups, default=-1) + 1))
+
+
+def _shared(moves: Array, above: Array, below: Array, noise: Array) -> Array:
+    """By how much torques that are not unique change, to be within their bounds if they can be.
+
+    Args:
+        moves: changes that cancel each other, shape (k, n).
+        above: how far torques are from their upper bounds.
+        below: how far they are from the lower ones.
+        noise: their rounding error.
+    """
+    weight = 1.0 / np.maximum(above + below, noise)
+    middle = np.zeros(len(weight))
+    np.subtract(above, below, out=middle, where=weight > 0.0)
+    change = moves @ np.linalg.lstsq(weight[:, None] * moves, weight * middle / 2.0)[0]
+    if np.all(change <= above) and np.all(-change <= below):
+        return np.asarray(change)
+    finite = np.isfinite(above), np.isfinite(below)
+    A = np.vstack([moves[finite[0]], -moves[finite[1]]])
+    room = np.concatenate([above[finite[0]], below[finite[1]]])
+    return np.asarray(moves @ share_evenly(A, room))
 
 
 @dataclass(frozen=True, eq=False)
