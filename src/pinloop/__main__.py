@@ -8,8 +8,7 @@ from .cli import quiet_interrupts
 def main() -> None:
     """Run the command line of this process and exit."""
     with quiet_interrupts():
-        command_line = import_module("pinloop.cli.main")
-    command_line.main()
+        import_module("pinloop.cli.main").main()
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class Exit(IntEnum):
 
 @contextmanager
 def quiet_interrupts() -> Iterator[None]:
-    """End the process on Ctrl-C without a word while the block runs, if Python would raise then.
+    """End the process on Ctrl-C with one line while the block runs, if Python would raise then.
 
     Python would print where in which module it was, and extensions would turn it into errors of
     import. A shell that starts programs in the background lets them ignore the signal: so it stays.
@@ -35,10 +35,32 @@ def quiet_interrupts() -> Iterator[None]:
     handled = before is signal.default_int_handler
     with suppress(ValueError):  # only the main thread can handle signals, and gets them
         if handled:
-            signal.signal(signal.SIGINT, lambda *_: os._exit(Exit.INTERRUPTED))
+            signal.signal(signal.SIGINT, lambda *_: _end_interrupted())
     try:
         yield
     finally:
         with suppress(ValueError):
             if handled:
+                signal.signal(signal.SIGINT, before)
+
+
+def _end_interrupted() -> None:
+    with suppress(OSError):
+        os.write(2, b"interrupted\n")
+    os._exit(Exit.INTERRUPTED)
+
+
+@contextmanager
+def raised_interrupts() -> Iterator[None]:
+    """Raise `KeyboardInterrupt` on Ctrl-C while the block runs in one of `quiet_interrupts`."""
+    before = signal.getsignal(signal.SIGINT)
+    ended = callable(before) and getattr(before, "__module__", "") == __name__
+    with suppress(ValueError):
+        if ended:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):
+            if ended:
                 signal.signal(signal.SIGINT, before)

@@ -21,7 +21,7 @@ from ..boundary.files import json_text
 from ..errors import BadValue, PinloopError, PinloopWarning, SimulationFailed, StopFailed
 from ..show.terminal import ReaderGone, complain, show_warning, write
 from ..version import __version__
-from . import Exit, quiet_interrupts
+from . import Exit, quiet_interrupts, raised_interrupts
 from .options import Group, settle_words
 
 _MODULES = {
@@ -71,6 +71,13 @@ class _Commands(Group):
         """Let ``--json`` be a flag or take a file; see `settle_words`."""
         return super().parse_args(ctx, settle_words(args))
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; typer would end without a word on Ctrl-C."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
 
 _ABOUT = "Robots with closed loops: analyse, view, simulate and stop them."
 
@@ -93,7 +100,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run the command line by the words after the program's name, and return its exit code."""
     try:
-        with warnings.catch_warnings():
+        with raised_interrupts(), warnings.catch_warnings():
             warnings.simplefilter("always", PinloopWarning)
             warnings.showwarning = show_warning
             code = get_command(app)(
@@ -104,6 +111,7 @@ def run(arguments: Sequence[str]) -> int:
         words = settle_words(arguments)
         return _failed(error, as_json="--json=-" in words or ("--json", "-") in pairwise(words))
     except (KeyboardInterrupt, typer.Abort):
+        write("interrupted", error=True)
         return Exit.INTERRUPTED
     except ReaderGone:
         return Exit.UNREAD
