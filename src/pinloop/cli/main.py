@@ -71,13 +71,6 @@ class _Commands(Group):
         """Let ``--json`` be a flag or take a file; see `settle_words`."""
         return super().parse_args(ctx, settle_words(args))
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command; typer would end without a word on Ctrl-C."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise typer.Abort from None
-
 
 _ABOUT = "Robots with closed loops: analyse, view, simulate and stop them."
 
@@ -106,6 +99,8 @@ def run(arguments: Sequence[str]) -> int:
             code = get_command(app)(
                 args=list(arguments), prog_name="pinloop", standalone_mode=False
             )
+            if code == Exit.INTERRUPTED and not isinstance(code, Exit):
+                raise KeyboardInterrupt  # typer has taken it, and says nothing
         return int(code or 0)
     except (PinloopError, typer.TyperException) as error:
         words = settle_words(arguments)
