@@ -147,12 +147,12 @@ class Stepper:
         if flow.branch is not None and flow.constraints is not None:
             memory = memory._replace(regularity=flow.constraints.regularity)
             if memory.regularity < near:
-                try:
+                with suppress(NoBranch):  # else steps that end near other branches find out
                     branch = flow.branch(t, q, v)
-                    q, v, _ = branch.project(t, q, v)
-                    flow, memory = branch, memory._replace(branch=branch)
-                except NoBranch:
-                    pass  # then steps that end near other branches find out
+                    there = branch.project(t, q, v)[:2]
+                    start = *there, branch.acceleration(t, *there)
+                    self.evaluations += 1
+                    return start, memory._replace(branch=branch)
         self.evaluations += 1
         return (q, v, flow.acceleration(t, q, v)), memory
 

@@ -22,8 +22,8 @@ What is left out by interpolation is of order `_NODES` in their distance.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pinocchio as pin
@@ -91,6 +91,10 @@ class _Nodes(NamedTuple):
     basis: Array
     drift: Array
     regularity: Array
+
+
+_Around: TypeAlias = tuple[_Nodes | None, Array, Array | None]
+"""Nodes around a state, if there are any, their weights, and those of its rate if they tell it."""
 
 
 class _Line(NamedTuple):
@@ -227,40 +231,45 @@ class Passage:
             y, rate = np.append(y, self._pace * (t - self._t)), np.append(rate, self._pace)
         place = float(self._line.along @ y)
         if abs(place - self._line.middle) > _CLOSE * self._line.reach:
-            nodes = self._solve(y[None], psi[None], _STRAY * self._line.reach)
-            value, slope = np.ones(1), None
+            here = self._solve(y[None], psi[None], _STRAY * self._line.reach)
+            around: Iterable[_Around] = [(here, np.ones(1), None)]
         else:
-            nodes, value, slope = self._around(y, psi, rate, place)
-        least = _MOVED * self._line.nodes.regularity.min()
-        if nodes is None or nodes.regularity.min() < least:
-            raise NoBranch("the branch cannot be followed through the singular pose")
+            around = self._around(y, psi, rate, place)
+        nodes, value, slope = self._regular(around)
         velocities = nodes.basis @ speeds + nodes.drift
         w = value @ self._bends(nodes, velocities) if slope is None else slope @ velocities
         basis, drift = np.tensordot(value, nodes.basis, 1), value @ nodes.drift
         return _Point(self._configuration(value @ nodes.psi), value @ velocities, basis, drift, w)
 
-    def _around(
-        self, y: Array, psi: Array, rate: Array, place: float
-    ) -> tuple[_Nodes | None, Array, Array | None]:
+    def _regular(self, around: Iterable[_Around]) -> tuple[_Nodes, Array, Array | None]:
+        """The first of these whose nodes are there, and as regular as those of the line."""
+        least = _MOVED * self._line.nodes.regularity.min()
+        for nodes, value, slope in around:
+            if nodes is not None and nodes.regularity.min() >= least:
+                return nodes, value, slope
+        raise NoBranch("the branch cannot be followed through the singular pose")
+
+    def _around(self, y: Array, psi: Array, rate: Array, place: float) -> Iterator[_Around]:
         """Nodes around a state near the singular pose, their weights, and those of its rate.
 
-        They are on the line along which it moves if that leads across; otherwise on that of the
-        base, and tell nothing of the rate.
+        They are on the line along which it moves if that leads across; otherwise, or if the branch
+        is not smooth there, on that of the base, and tell nothing of the rate.
         """
         line = self._line
         ahead = float(line.along @ rate)
         value, slope = _weights(line.places, place)
         if self._is_curve:
-            return line.nodes, value, ahead * slope
+            yield line.nodes, value, ahead * slope
+            return
         aside, across = y - place * line.along, rate - ahead * line.along
         leads = _size(across) < abs(ahead)
-        tilt = across / ahead if leads else 0.0 * across
-        aside = aside + (line.places - place)[:, None] * tilt
-        guess = line.nodes.psi + (line.nodes.slope @ aside[:, :, None])[:, :, 0]
-        guess += psi - value @ guess  # what bends the branch bends it all along
-        at = aside + line.places[:, None] * line.along
-        nodes = self._solve(at, guess, _STRAY * line.reach)
-        return nodes, value, ahead * slope if leads else None
+        for tilt in ([across / ahead] if leads else []) + [0.0 * across]:
+            beside = aside + (line.places - place)[:, None] * tilt
+            guess = line.nodes.psi + (line.nodes.slope @ beside[:, :, None])[:, :, 0]
+            guess += psi - value @ guess  # what bends the branch bends it all along
+            at = beside + line.places[:, None] * line.along
+            nodes = self._solve(at, guess, _STRAY * line.reach)
+            yield nodes, value, ahead * slope if tilt.any() or not across.any() else None
 
     def _bends(self, nodes: _Nodes, velocities: Array) -> Array:
         """``w`` at nodes by their rows, shape (k, nv)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -141,3 +143,29 @@ def test_a_floating_base_goes_on(table: str | None) -> None:
     falling = pl.stop(one, q, v, brakes=brakes, until=0.5)
     assert falling.outcome == "does not hold"
     assert not falling.holding.held[base].any()
+
+
+@pytest.mark.parametrize(
+    ("joint", "pose", "rates"),
+    [
+        ("shoulder", (-2.7374, -0.0178, 0.2829, 1.2047), (0.0, 0.5019, -0.2612, -0.35)),
+        ("elbow", (-0.5274, 0.5449, 0.4486, -2.1566), (0.9401, 0.0506, 0.4118, 4.8889)),
+    ],
+)
+def test_an_arm_without_a_brake_swings_through_poses_where_loops_are_singular(
+    joint: str, pose: tuple[float, ...], rates: tuple[float, ...]
+) -> None:
+    """Several times; what ends a phase there is decided where the branch is told, or by rows."""
+    robot = pl.example("palletizer")
+    drives = "base_yaw", "elbow", "shoulder", "wrist"
+    q = pl.assemble(robot, dict(zip(drives, pose, strict=True)))
+    v = pl.consistent_velocity(robot, q, dict(zip(drives, rates, strict=True)))
+    brakes = pl.Brakes.template(robot).missing(joint)
+    ends = []
+    for tolerance in (1e-8, 1e-10):
+        method = pl.MuntheKaas(rtol=tolerance, atol=tolerance)
+        with warnings.catch_warnings(action="ignore", category=pl.PinloopWarning):
+            stop = pl.stop(robot, q, v, brakes=brakes, category=0, until=4.0, method=method)
+        assert stop.ledger.relative_error < 10 * tolerance
+        ends.append(stop.run.q[-1])
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-6)

@@ -334,14 +334,20 @@ class StopSimulation:
 
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         """On the manifold, with what is pinned exactly where it belongs."""
-        v, passage = self.phase.pin_velocity(t, v), self.equations.passage
-        if self.projector is None:
-            return q, v, False
-        if passage is None:
-            return self.projector.apply(t, q, v)
-        there, v = passage.project(t, q, v, np.flatnonzero(self.phase.pinned))
+        self.equations.follow(None)
+        v = self.phase.pin_velocity(t, v)
+        return (q, v, False) if self.projector is None else self.projector.apply(t, q, v)
+
+    def _project_in(
+        self, passage: Passage, t: float, q: Array, v: Array
+    ) -> tuple[Array, Array, bool]:
+        """The same on a branch near a singular pose."""
+        self.equations.follow(passage)
+        v, pinned = self.phase.pin_velocity(t, v), np.flatnonzero(self.phase.pinned)
+        there, v = passage.project(t, q, v, pinned)
         manifold = self._flow.manifold
         q = manifold.integrate(q, manifold.difference(q, there))
+        assert self.projector is not None
         self.projector.look(t, q)
         return q, v, True
 
@@ -355,12 +361,19 @@ class StopSimulation:
                 raise NoBranch("what rests is moved along no branch")
             passage = self.equations.passage_of(t, q, along)
             self.equations.follow(passage)
-        accelerated = partial(self.equations.acceleration_in, passage)
-        return replace(self._flow, acceleration=accelerated, branch=None, loss=None, many=None)
+        return replace(
+            self._flow,
+            acceleration=partial(self.equations.acceleration_in, passage),
+            project=partial(self._project_in, passage),
+            branch=None,
+            loss=None,
+            many=None,
+        )
 
     def _look_for_branch(self, t: float, q: Array, v: Array) -> None:
         """Decide on the branch that is followed, or that a state beside a singular pose is on."""
         projector = self.projector
+        self.equations.leave_untold(t, q, v)
         if projector is None or self.equations.passage or projector.regularity > Regularity.AWAY:
             return
         projector.lock(np.zeros(self.robot.nv, dtype=bool))
@@ -462,7 +475,9 @@ class StopSimulation:
         phase = decide_phase(self.equations, now)
         self._enter(phase)
         before = v
-        q, v, _ = self._project(t, q, v)
+        passage = self.equations.passage
+        project = self._project if passage is None else partial(self._project_in, passage)
+        q, v, _ = project(t, q, v)
         self._require_kept(t, q, before, v)
         return phase, q, v
 

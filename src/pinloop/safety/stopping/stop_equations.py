@@ -96,6 +96,14 @@ class StopEquations:
         self.system = self._plain if passage is None else passage.system
         self._scale = self.equations.rows.scale if passage is None else None
 
+    def leave_untold(self, t: float, q: Array, v: Array) -> None:
+        """Follow the branch no longer if it does not tell how a state moves."""
+        if self.passage is not None:
+            try:
+                self.passage.system(t, q, v)
+            except NoBranch:
+                self.follow(None)
+
     def passage_from(self, start: State) -> Passage:
         """The passage that starts at a state."""
         t, q, v = start
