@@ -365,7 +365,7 @@ def test_loop_that_cannot_close_says_by_how_much_it_stays_open() -> None:
     with pytest.raises(pl.LoopNotClosed) as caught:
         pl.assemble(robot)
     error = caught.value
-    assert "'close': the revolute pair between 'coupler' and 'rocker' is open by 1.9e+03 mm" in str(
+    assert "'close': the revolute pair between 'coupler' and 'rocker' is open by 1.9 m" in str(
         error
     )
     assert "out of reach" in str(error)

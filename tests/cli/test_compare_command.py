@@ -143,9 +143,7 @@ def test_fit_does_not_write_over_anything(
     [
         ("compare", TABLE, ["--brakes", "nowhere.yaml"], "nowhere.yaml: no such file"),
         ("compare", None, [], "table.csv: no such file"),
-        ("compare", TABLE + "wrist,1,2,3\n", [], "table.csv:5: no joint 'wrist'"),
         ("compare", TABLE + "rail,1,x,3\n", [], "table.csv:5: column 'time_ms': 'x' is not a"),
-        ("compare", TABLE + "axis,1,2,3\n", [], "table.csv:5: joint 'axis' turns"),
         ("fit", TABLE + "rail,0,2,3\n", [], "table.csv:5: the speed of a stop of 'rail' is 0"),
         ("fit", TABLE, ["--parameter", "torque"], "'torque' cannot be fitted; dynamic_torque"),
         ("fit", TABLE, ["-o", "{nowhere}/x.yaml"], "cannot be written: there is no folder"),
@@ -163,6 +161,20 @@ def test_mistakes(
     out, err = capsys.readouterr()
     assert out == "" and err.startswith("error: ") and err.count("\n") == 1
     assert part in err
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"), [("wrist,1,2,3", "no joint 'wrist'"), ("axis,1,2,3", "joint 'axis' turns")]
+)
+def test_rows_that_cannot_be_computed_are_listed(
+    tmp_path: Path, capsys: Captured, row: str, reason: str
+) -> None:
+    """The others are compared, and the exit code tells."""
+    path = tmp_path / "table.csv"
+    path.write_text(f"{TABLE}{row}\n")
+    assert cli.run(["compare", str(beam(tmp_path)), str(path)]) == 1
+    out, _ = capsys.readouterr()
+    assert "table.csv:5" in out and reason in out and out.count("rail") > 1
 
 
 def test_a_mistake_is_json_where_json_is_asked_for(

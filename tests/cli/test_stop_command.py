@@ -381,7 +381,7 @@ def test_an_interrupt_is_not_a_traceback(
 
     monkeypatch.setattr(cli_stop, "compute_stop", interrupted)
     assert cli.run(["stop", robot, "--json", str(tmp_path / "stop.json")]) == 130
-    assert capsys.readouterr() == ("", "") and not (tmp_path / "stop.json").exists()
+    assert capsys.readouterr() == ("", "interrupted\n") and not (tmp_path / "stop.json").exists()
 
 
 # -- as a program ---------------------------------------------------------------------------
@@ -410,7 +410,7 @@ def test_control_c_ends_a_command(robot: str, tmp_path: Path) -> None:
             _, err = process.communicate(timeout=60)
         finally:
             os.close(writer)
-        assert (process.returncode, err) == (130, "")
+        assert (process.returncode, err) == (130, "interrupted\n")
     assert not target.exists()
 
 

@@ -58,7 +58,7 @@ def outputs(study: pl.Study, folder: Path) -> list[object]:
     """What is made from a study's stops: report, distances, replays."""
     page = study.save_html(folder / "report.html").read_bytes()
     distance = separation(study, direction=(1, 0, 0), jobs=1, search=False)
-    other = separation(study, point=(5.0, 0.0, 1.0), detection=0.02, jobs=1)
+    other = separation(study, point=(5.0, 0.0, 1.0), detection=0.02, jobs=1, search=False)
     replays = [str(study.replay(case).table()) for case in range(study.done)]
     return [page, str(distance), distance.distances, str(other), other.distances, replays]
 
