@@ -115,7 +115,8 @@ class CellMap(Reported):
     Args:
         robot: name of the robot.
         shares: shares of the speeds, rising.
-        x, y: lines of the grid in the world [m], shapes (m,) and (n,).
+        x: lines of the grid in the world [m], shape (m,).
+        y: those across [m], shape (n,).
         margins: per share and place, by how much a person there is farther away than needed in the
             worst case; negative where they are too near [m], shape (k, n, m).
         needs: largest distance from what is swept that a share needs in any case [m].

@@ -64,7 +64,8 @@ class StopInterpolation(Reported):
         axis: name of the axis.
         category: number of the category.
         nodes: shares of speed, extension and payload, each rising.
-        times, distances: at the nodes [s; rad, m], an axis per share.
+        times: at the nodes [s], an axis per share.
+        distances: at the nodes [rad, m], an axis per share.
         checks: stops that it was held against.
         unit: unit of distances for reading, and its factor.
     """
