@@ -30,7 +30,14 @@ def main() -> None:
 def _rates(robot: pl.Mechanism, folder: Path) -> None:
     """Stops per second, by one process, by threads and by processes on all cores."""
     count, cores = 256, os.cpu_count() or 1
-    pl.study(robot, BRAKES, sampling=pl.safety.Sobol(16), results=folder / "warm.csv", jobs=1)
+    pl.study(
+        robot,
+        BRAKES,
+        sampling=pl.safety.Sobol(16),
+        results=folder / "warm.csv",
+        jobs=1,
+        search=False,
+    )
     alone = 0.0
     print("jobs                stops/s   stops/s and CPU second   speedup")
     for backend, jobs in [
@@ -41,9 +48,16 @@ def _rates(robot: pl.Mechanism, folder: Path) -> None:
         with joblib.parallel_config(backend=backend):
             if jobs > 1:  # let them start
                 warm = folder / f"w{backend}.csv"
-                pl.study(robot, BRAKES, sampling=pl.safety.Sobol(64), results=warm, jobs=jobs)
+                pl.study(
+                    robot,
+                    BRAKES,
+                    sampling=pl.safety.Sobol(64),
+                    results=warm,
+                    jobs=jobs,
+                    search=False,
+                )
             start, used = time.perf_counter(), time.process_time()
-            pl.study(robot, BRAKES, sampling=sampling, results=results, jobs=jobs)
+            pl.study(robot, BRAKES, sampling=sampling, results=results, jobs=jobs, search=False)
         rate = count / (time.perf_counter() - start)
         alone = alone or rate
         own = f"{count / (time.process_time() - used):22.0f}" if jobs == 1 else ""
@@ -56,7 +70,9 @@ def _memory(robot: pl.Mechanism, folder: Path) -> None:
     print("\ncases     largest memory [MB]")
     for count in (128, 512, 2048):
         results = folder / f"memory-{count}.csv"
-        pl.study(robot, BRAKES, sampling=pl.safety.Random(count), results=results, jobs=1)
+        pl.study(
+            robot, BRAKES, sampling=pl.safety.Random(count), results=results, jobs=1, search=False
+        )
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"{count:5d}{peak:20.0f}")
 

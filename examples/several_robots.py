@@ -212,7 +212,7 @@ def study_of(cell: Cell, cases: int) -> pl.Study:
         pose = {"shoulder": (-0.1, 0.6), "elbow": (-0.1, 0.4)}
         space = pl.safety.Space(pose=pose, speed=(-0.3, 0.3))
     chosen = pl.safety.Sobol(cases)
-    return pl.study(cell.robot, cell.brakes, space, chosen, until=30.0, jobs=1)
+    return pl.study(cell.robot, cell.brakes, space, chosen, until=30.0, jobs=1, search=False)
 
 
 def main(cases: int = 8, plot: str | None = None) -> dict[str, float]:
