@@ -170,7 +170,7 @@ def independent(robot: pl.Mechanism) -> list[str]:
     for joint in robot.joints:
         more = held.copy()
         more[robot.coordinates(joint).v] = True
-        if np.linalg.matrix_rank(J[:, ~more]) == len(J):
+        if not more.all() and np.linalg.matrix_rank(J[:, ~more]) == len(J):
             held = more
             driven.append(joint)
     return driven
