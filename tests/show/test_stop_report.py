@@ -188,7 +188,7 @@ def test_tables_can_be_read_aloud(page: Page) -> None:
 def test_the_head_says_what_became_of_it(page: Page, result: pl.StopResult) -> None:
     text, point = page.text, result.point()
     assert "six_axis_arm" in text
-    assert "STOPPED and holds" in text
+    assert f"STOPPED ({result.intervals['stopping_time'].text}) and holds" in text
     assert text.count(PLANNING_AID) == 2
     assert f"stopping time {1e3 * result.stopping_time:.4g} ms" in text
     assert f"tool path (tool0) {1e3 * point.length:.1f} mm" in text
@@ -373,14 +373,18 @@ def test_a_joint_beyond_its_limit_is_told_at_the_head() -> None:
     robot = pl.load(ROOT / "urdf" / "six_axis_arm.urdf")
     upper = float(robot.model.upperPositionLimit[0])
     for ahead, speed, head in (
-        (0.03, 2.0, "STOPPED and holds, but beyond the limits of joint_1"),
-        (1.5, 2.0, "STOPPED and holds; brake data are guesses"),
+        (0.03, 2.0, "and holds, but beyond the limits of joint_1"),
+        (1.5, 2.0, "and holds; brake data are guesses"),
     ):
         q = robot.configuration({"joint_1": upper - ahead})
         v = robot.velocity({"joint_1": speed})
         result = pl.stop(robot, q, v, brakes=ROOT / "urdf" / "six_axis_arm.brakes.yaml")
         page = Page(page_of(result))
-        assert head in page.text and ("but beyond" in page.text) == (ahead < 1)
+        band = result.intervals["stopping_time"].text
+        assert f"STOPPED ({band}) {head}" in page.text
+        assert ("but beyond" in page.text) == (ahead < 1)
+        assert f"braking; 95 % interval: {band}" in page.text
+        assert f"mm/s; 95 % interval: {result.intervals['path'].text}" in page.text
         badges = [
             given["class"] for tag, given in page.tags if "badge" in (given.get("class") or "")
         ]

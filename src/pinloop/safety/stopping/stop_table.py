@@ -93,18 +93,17 @@ def headline_of(result: StopResult) -> Cell:
     guessed = f"; {result.guesses.headline}" if result.guesses else ""
     if result.outcome == "stopped":
         mark: Mark = "caution" if guessed else "good"
-        return Cell(f"{name}: stopped after {time}{_likely(result)}, and holds{guessed}", mark)
+        band = band_of(result, "stopping_time")
+        likely = f" ({band})" if band else ""
+        return Cell(f"{name}: stopped after {time}{likely}, and holds{guessed}", mark)
     if result.outcome == "does not hold":
         return Cell(f"{name}: DOES NOT HOLD{guessed}", "bad")
     return Cell(f"{name}: NOT STOPPED within {time}{guessed}", "bad")
 
 
-def _likely(result: StopResult) -> str:
-    """The interval of the stopping time, if there is one."""
-    bands = result.intervals
-    if "stopping_time" not in bands:
-        return ""
-    return f" ({bands['stopping_time'].text})"
+def band_of(result: StopResult, output: str) -> str:
+    """The interval of an outcome, if there is one."""
+    return result.intervals[output].text if output in result.intervals else ""
 
 
 def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> KeyValues:

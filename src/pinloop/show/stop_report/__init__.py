@@ -22,8 +22,8 @@ from ...safety.space.swept import SweptVolume, swept_volume
 from ...safety.stopping.export import brakes_record, robot_record, versions
 from ...safety.stopping.result import StopResult
 from ...safety.stopping.result_document import PLANNING_AID
-from ...safety.stopping.stop_table import stop_table
-from ...safety.stopping.travel import JointStop, PointStop
+from ...safety.stopping.stop_table import band_of, stop_table
+from ...safety.stopping.travel import JointStop
 from ...tables.number_format import decimals, listed, milliseconds, number, units_of
 from ...tables.report import KeyValues, Markup, Section, Table, render, section_blocks
 from ..plots.svg import figure
@@ -115,6 +115,8 @@ def _badge(result: StopResult) -> Badge:
         "time-out": Badge("bad", "NOT STOPPED", " within the time computed"),
     }
     badge = badges[result.outcome].beyond(beyond, "")
+    if band := band_of(result, "stopping_time"):
+        badge = badge._replace(more=f" ({band}){badge.more}")
     if not result.guesses:
         return badge
     mark = "warn" if badge.mark == "good" else badge.mark
@@ -131,9 +133,10 @@ def _cards(result: StopResult) -> Iterator[Card]:
         "stopping time" if result.outcome == "stopped" else name,
         value,
         unit,
-        f"{milliseconds(reaction)} reaction + {milliseconds(braking)} braking",
+        f"{milliseconds(reaction)} reaction + {milliseconds(braking)} braking"
+        + _likely(result, "stopping_time"),
     )
-    yield _tool(result.point())
+    yield _tool(result)
     joints = list(result.joints.values())
     if joints:
         yield _worst(result, joints)
@@ -149,13 +152,21 @@ def _cards(result: StopResult) -> Iterator[Card]:
         yield _holding(result, min(loaded, key=lambda joint: joint.margin))
 
 
-def _tool(point: PointStop) -> Card:
+def _likely(result: StopResult, output: str) -> str:
+    """The interval of an outcome, after what is said of it."""
+    band = band_of(result, output)
+    return f"; {100.0 * result.intervals.level:g} % interval: {band}" if band else ""
+
+
+def _tool(result: StopResult) -> Card:
+    point = result.point()
     paths = [1e3 * path for path in (point.length, point.reaction_length, point.braking_length)]
     places = decimals(paths, most=3)
     length, reaction, braking = (number(path, places) for path in paths)
     speed = 1e3 * point.peak_speed
     peak = number(speed, decimals([speed], most=3))
     more = f"{reaction} mm reaction + {braking} mm braking; peak speed {peak} mm/s"
+    more += _likely(result, "path")
     return Card(f"tool path ({point.frame})", length, "mm", more)
 
 
