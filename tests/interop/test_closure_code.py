@@ -239,6 +239,8 @@ def test_couplings_are_followed(tmp_path: Path) -> None:
         (["elbow", "shoulder", "forearm_hinge"], "depend on each other"),
         (["base_yaw", "wrist"], "left|follows"),
         (["knee"], "knee"),
+        ("elbow", "the joints are 'elbow'; give a list"),
+        (["drive_loop"], "closes a loop and has no coordinate"),
     ],
 )
 def test_drives_must_fit_the_loops(driven: list[str], message: str, tmp_path: Path) -> None:

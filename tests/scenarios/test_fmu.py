@@ -76,4 +76,6 @@ def test_starts_and_drives_are_checked(tmp_path: Path) -> None:
         pl.export_fmu(robot, tmp_path / "x.fmu", q + 0.3)
     with pytest.raises(pl.PinloopError, match="knee"):
         pl.export_fmu(robot, tmp_path / "x.fmu", q, driven=["knee"])
+    with pytest.raises(pl.PinloopError, match="give a list"):
+        pl.export_fmu(robot, tmp_path / "x.fmu", q, driven="joint_1")
     assert not list(tmp_path.iterdir())

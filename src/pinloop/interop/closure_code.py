@@ -28,6 +28,7 @@ from ..boundary.arguments import public
 from ..boundary.files import as_target, may_replace, write_text
 from ..boundary.marks import Array, Indices
 from ..constraints.closure import Constraints
+from ..dynamics.joint_axes import JointAxes
 from ..dynamics.kernel_tables import frame_numbers, links_of
 from ..errors import BadValue, listed, printable
 from ..model.mechanism import Mechanism
@@ -79,7 +80,7 @@ def export_closure(
     if not name.isidentifier() or keyword.iskeyword(name):
         raise BadValue(f"'{target.stem}' is no name for a program; begin it with a letter")
     reduced = robot if robot.regularization is not None else regularize(robot)
-    choice = _choose(reduced, tuple(robot.actuated if driven is None else driven))
+    choice = _choose(reduced, robot.actuated if driven is None else driven)
     values = _values(reduced, choice, name)
     files = {target: f"closure{target.suffix}.jinja"}
     if target.suffix == ".c":
@@ -110,17 +111,18 @@ class _Choice(NamedTuple):
     reference: Array
 
 
-def _choose(robot: Mechanism, driven: tuple[str, ...]) -> _Choice:
+def _choose(robot: Mechanism, driven: Sequence[str]) -> _Choice:
     """Look at some assemblies, of which singular ones do not count."""
-    closing = [name for name in driven if name in {loop.name for loop in robot.loops}]
+    axes = JointAxes(robot, driven)
+    closing = [name for name, column in zip(axes.names, axes.columns, strict=True) if column < 0]
     if closing:
         raise BadValue(
             f"driven joint '{closing[0]}' closes a loop and has no coordinate; "
-            f"let another joint be the cut: regularize(robot, cut=...)"
+            "let another joint be the cut: regularize(robot, cut=...)"
         )
     constraints, rng = Constraints(robot), np.random.default_rng(0)
     motors = tuple(name for name in robot.actuated if name in robot.joints)
-    held = velocity_mask(robot, driven)
+    held = velocity_mask(robot, axes.joints)
     looks = constraints.coordinates.any(axis=0)
     following, leading = np.flatnonzero(looks & ~held), np.flatnonzero(looks & held)
     reference = assemble(robot)

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from ..boundary.arguments import public
 from ..boundary.files import as_target, write_file, write_json
 from ..dynamics.forces import Torque
+from ..dynamics.joint_axes import JointAxes
 from ..errors import BadValue
 from ..io.loading import load
 from ..model.mechanism import Mechanism
@@ -97,9 +98,9 @@ def export_fmu(
         raise BadValue("FMI needs pythonfmu3: pip install 'pinloop[fmi]'") from None
     q = robot.checked_configuration(q)
     v = np.zeros(robot.nv) if v is None else robot.checked_velocity(v)
-    names = list(robot.actuated if driven is None else driven)
+    names = list(JointAxes(robot, robot.actuated if driven is None else driven).joints)
     for name in names:
-        Torque(name, 0.0).bind(robot)  # names and numbers of coordinates
+        Torque(name, 0.0).bind(robot)  # needs a joint with one axis
     simulate(robot, q, v, until=1e-3)  # says what is wrong with the start
     with TemporaryDirectory() as folder:
         script = Path(folder) / f"{target.stem}.py"
