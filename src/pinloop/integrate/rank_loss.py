@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -41,7 +40,7 @@ class Regular(Protocol):
 
 
 def least_regularity(
-    rows: Regular, step: Step, ends: tuple[float, float], steepest: float, size: float
+    rows: Regular, step: Step, ends: tuple[float, float], steepest: float, scale: Array
 ) -> float:
     """How regular constraints are where a step comes nearest to losing rank: inside, or at its end.
 
@@ -50,26 +49,44 @@ def least_regularity(
         step: the step.
         ends: regularity at its start, which counts for the step before, and at its end.
         steepest: how fast it changes at most, as was known at the start.
-        size: size of the motion.
+        scale: size of one unit of each velocity coordinate, shape (nv,).
     """
     before, behind = ends
-    if before + behind > steepest * size:
+    if before + behind > steepest * float(np.linalg.norm(step.psi / scale)):
         return behind
     if steepest:  # others may have turned out to be more regular
         before *= rows.steepest / steepest
-    # What ends tell of the motion is enough, and asks for no accelerations inside.
-    path = replace(step, follows=None, inner=None)
+    path = _path(step)
 
     def look(part: float) -> float:
-        t = path.t0 + part * (path.t1 - path.t0)
-        return rows.regularity_at(t, path(t)[0])
+        t, q = step.t0 + part * (step.t1 - step.t0), step.manifold.integrate(step.q0, path(part))
+        return rows.regularity_at(t, q)
 
-    values = [before, *map(look, _PLACES[1:-1]), behind]
+    middle, halfway = look(0.5), path(0.5)
+    halves = (float(np.linalg.norm(psi / scale)) for psi in (halfway, step.psi - halfway))
+    if min(before, behind) + middle > rows.steepest * max(halves) > 0.0:
+        return behind
+    values = [before, look(_PLACES[1]), middle, look(_PLACES[3]), behind]
     least = min(values)
     for k in range(1, len(values) - 1):
         if values[k] < min(values[k - 1], values[k + 1]):
             least = min(least, _least_between(look, _PLACES[k - 1], _PLACES[k + 1]))
     return least if least < min(before, behind) else behind
+
+
+def _path(step: Step) -> Callable[[float], Array]:
+    """Algebra coordinates inside a step: the cubic of its ends, which asks for no accelerations."""
+    h, psi = step.t1 - step.t0, step.psi
+    leaving, arriving = h * step.v0, h * step.v1
+    if not step.manifold.flat:
+        arriving = step.manifold.dexp_inv(step.q0, psi, arriving)
+
+    def path(part: float) -> Array:
+        rest = 1.0 - part
+        turn = rest * leaving - part * arriving
+        return part * (part * (1.0 + 2.0 * rest) * psi + rest * turn)
+
+    return path
 
 
 def _least_between(look: Callable[[float], float], low: float, high: float) -> float:
@@ -86,7 +103,7 @@ def _least_between(look: Callable[[float], float], low: float, high: float) -> f
 
 
 def first_near(
-    rows: Regular, segment: Segment, before: float, steepest: float, sizes: Array, near: float
+    rows: Regular, segment: Segment, before: float, steepest: float, scale: Array, near: float
 ) -> int | None:
     """The first of many steps on whose way constraints are less regular than that; None if none.
 
@@ -95,7 +112,7 @@ def first_near(
         segment: the steps.
         before: regularity at their start.
         steepest: how fast it changes at most, as was known there.
-        sizes: sizes of their motions, shape (k,).
+        scale: size of one unit of each velocity coordinate, shape (nv,).
         near: regularity that is asked for.
     """
     most = rows.steepest
@@ -103,10 +120,11 @@ def first_near(
         return None
     best = segment.notes[:, 3]
     ends = np.concatenate([[before], segment.notes[:, 2] * best / best[-1]])
+    sizes = np.sqrt(((segment.psi / scale) ** 2).sum(axis=1))
     changes = most * sizes
     changes[0] = steepest * sizes[0]
     for k in (ends[:-1] + ends[1:] <= changes).nonzero()[0].tolist():
         pair, known = (float(ends[k]), float(ends[k + 1])), most if k else steepest
-        if least_regularity(rows, segment.step(k), pair, known, sizes[k]) < near:
+        if least_regularity(rows, segment.step(k), pair, known, scale) < near:
             return int(k)
     return None

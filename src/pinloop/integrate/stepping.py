@@ -177,8 +177,7 @@ class Stepper:
         steepest = 0.0 if flow.constraints is None else flow.constraints.steepest
         segment = flow.many.take(span, state, times, asked)
         if segment is not None and flow.constraints is not None and flow.branch is not None:
-            sizes = np.sqrt(((segment.psi / self._scale) ** 2).sum(axis=1))
-            known = memory.regularity, steepest, sizes
+            known = memory.regularity, steepest, self._scale
             if (k := first_near(flow.constraints, segment, *known, Regularity.NEAR)) is not None:
                 # The next one is to be taken by itself, on its branch.
                 segment = segment.part(0, k) if k else None
@@ -394,9 +393,8 @@ class Stepper:
         regular = 1.0 if flow.constraints is None else flow.constraints.regularity
         least = regular
         if flow.constraints is not None and flow.branch is not None and trouble is None:
-            size = float(np.linalg.norm(step.psi / self._scale))
             ends = memory.regularity, regular
-            least = least_regularity(flow.constraints, step, ends, steepest, size)
+            least = least_regularity(flow.constraints, step, ends, steepest, self._scale)
         if flow.branch is not None and least < Regularity.NEAR:
             try:
                 if least < Regularity.AGAIN * memory.refused:
