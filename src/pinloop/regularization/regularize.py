@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ..assembly.assemble import assemble
 from ..boundary.arguments import public
-from ..boundary.marks import Array, Mask
+from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..errors import BadValue, UnknownName
 from ..model.graph import Cluster, with_cuts
@@ -263,7 +263,7 @@ def branch_signs(robot: Mechanism, q: ArrayLike) -> dict[str, int] | None:
         return None
     weights = np.where(rows.robot.is_translation, 1.0, robot.length)
     J = (rows.jacobian(q) * weights)[:, passive]
-    pattern = _pattern(reduced, rows)[:, passive]
+    pattern = rows.coordinates[:, passive]
     matched = scipy.sparse.csgraph.maximum_bipartite_matching(
         scipy.sparse.csr_array(pattern), perm_type="column"
     )
@@ -283,18 +283,6 @@ def branch_signs(robot: Mechanism, q: ArrayLike) -> dict[str, int] | None:
         block = J[np.ix_(here, np.sort(matched[here]))]
         signs[names] = signs.get(names, 1) * _sign(block)
     return signs
-
-
-def _pattern(robot: Mechanism, rows: Constraints) -> Mask:
-    """Which coordinates each row can depend on at all, whatever the configuration."""
-    pattern = np.zeros((len(rows), robot.nv), dtype=bool)
-    chains = {loop.name: (*loop.loop.chain_a, *loop.loop.chain_b) for loop in robot.loops}
-    chains |= {coupling.name: coupling.joints for coupling in robot.couplings}
-    for name, part in rows.rows_of.items():
-        for joint in chains[name]:
-            if joint in robot.joints:
-                pattern[part, robot.coordinates(joint).v] = True
-    return pattern
 
 
 def _sign(block: Array) -> int:
