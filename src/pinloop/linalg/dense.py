@@ -34,15 +34,12 @@ def lapack() -> Any:
 
 
 @cache
-def triangular() -> Any:
-    """BLAS' triangular solve; LAPACK's wakes all threads of OpenBLAS for the smallest matrices."""
-    return scipy.linalg.blas.dtrsm
+def _triangular() -> tuple[Any, Any]:
+    """BLAS' triangular solves, of vectors and of matrices.
 
-
-@cache
-def triangular_vector() -> Any:
-    """BLAS' triangular solve for one right-hand side."""
-    return scipy.linalg.blas.dtrsv
+    LAPACK's wakes all threads of OpenBLAS for the smallest matrices.
+    """
+    return scipy.linalg.blas.dtrsv, scipy.linalg.blas.dtrsm
 
 
 def block_matrix(shape: tuple[int, int], blocks: Iterable[tuple[int, int, Array]]) -> Any:
@@ -102,14 +99,14 @@ def cholesky(M: Array) -> tuple[Array, bool]:
     return factor, failed == 0
 
 
-def forward(R: Array, B: Array) -> Array:
-    """``R'^-1 B`` for an upper triangle."""
-    return np.asarray(triangular()(1.0, R, B, lower=0, trans_a=1)) if B.size else np.zeros(B.shape)
-
-
-def backward(R: Array, b: Array) -> Array:
-    """``R^-1 b`` for an upper triangle."""
-    return np.asarray(triangular_vector()(R, b, lower=0)) if b.size else np.zeros(b.shape)
+def solve_triangle(A: Array, b: Array, *, lower: int = 1, transposed: int = 0) -> Array:
+    """``A^-1 b`` or ``A'^-1 b`` for a triangle; ``b`` of its own even if there is nothing to do."""
+    if b.size == 0:
+        return np.zeros(b.shape)
+    vector, matrix = _triangular()
+    if b.ndim == 1:
+        return np.asarray(vector(A, b, lower=lower, trans=transposed))
+    return np.asarray(matrix(1.0, A, b, lower=lower, trans_a=transposed))
 
 
 def solve(R: Array, b: Array) -> Array:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ..boundary.marks import Array
 from ..errors import BadValue, NotFinite, PinloopError, SingularMass
 from ..tolerances import LIGHT, RANK, ROW_NOISE, SINGULAR_MASS, WELL_CONDITIONED
-from .dense import count_independent, lapack, orthonormal, triangular, triangular_vector
+from .dense import count_independent, lapack, orthonormal, solve_triangle
 
 
 class Saddle:
@@ -65,7 +65,7 @@ class Saddle:
         self._rows = self._scale[:, None] * J
         self.mass, self._L, self._weight = factor_mass(M, self._rows)
         M = self.mass
-        self._Y = _forward(self._L, self._rows.T)
+        self._Y = solve_triangle(self._L, self._rows.T)
         # Of a few numbers Python's min is several times as fast as NumPy's.
         lightest = min(1.0, *M.diagonal().tolist()) if len(M) else 1.0
         self._floor = ROW_NOISE / math.sqrt(lightest) if floor is None else floor
@@ -132,7 +132,11 @@ class Saddle:
         pushed = combinations @ self._Y.T
         squares, turned = np.linalg.eigh(pushed @ pushed.T)
         values = np.sqrt(np.maximum(squares, 0.0))
-        return turned.T @ combinations, values, _backward(self._L, (turned.T @ pushed).T).T
+        return (
+            turned.T @ combinations,
+            values,
+            solve_triangle(self._L, (turned.T @ pushed).T, transposed=1).T,
+        )
 
     def turning(self, value: float, forces: Array, rates: Array) -> Array:
         """How the independent combinations of rows turn towards a vanishing one.
@@ -149,7 +153,9 @@ class Saddle:
             what each scaled row gains, per unit of what the vanishing one does, shape (m, k).
         """
         U, values, V = self._singular
-        along = (U.T @ _forward(self._L, forces)).T * values + (V @ (self._scale * rates.T).T).T
+        along = (U.T @ solve_triangle(self._L, forces)).T * values + (
+            V @ (self._scale * rates.T).T
+        ).T
         return np.asarray(V.T @ (along / (values**2 - value**2)).T)
 
     def solve(self, f: Array, b: Array) -> tuple[Array, Array]:
@@ -162,9 +168,9 @@ class Saddle:
         Returns:
             ``x`` and the smallest ``lam``, in the shapes of ``f`` and ``b``.
         """
-        free = _forward(self._L, f)
+        free = solve_triangle(self._L, f)
         if self._Y.shape[1] == 0:
-            return _backward(self._L, free), np.zeros(b.shape)
+            return solve_triangle(self._L, free, transposed=1), np.zeros(b.shape)
         missing = (self._scale * b.T).T
         missing -= self._Y.T.dot(free)
         if self._S is not None:
@@ -175,7 +181,7 @@ class Saddle:
             weights = (V.dot(missing).T / values).T
             free += U.dot(weights)
             lam = V.T.dot((weights.T / values).T)
-        x = _backward(self._L, free)
+        x = solve_triangle(self._L, free, transposed=1)
         if self._weight:
             lam = lam - self._weight * (self._rows @ x)
         return x, (self._scale * lam.T).T
@@ -338,21 +344,3 @@ def mass_error(M: Array, info: int = 0) -> PinloopError:
 def from_upper(M: Array) -> Array:
     """The symmetric matrix of which only the upper triangle is written, as by `pin.crba`."""
     return np.asarray(np.triu(M) + np.triu(M, 1).T)
-
-
-def _forward(L: Array, B: Array) -> Array:
-    """``L^-1 B``, of its own even if there is nothing to do."""
-    if B.size == 0 or L.size == 0:
-        return np.zeros(B.shape)
-    if B.ndim == 1:
-        return np.asarray(triangular_vector()(L, B, lower=1))
-    return np.asarray(triangular()(1.0, L, B, lower=1))
-
-
-def _backward(L: Array, b: Array) -> Array:
-    """``L^-T b``."""
-    if L.size == 0 or b.size == 0:
-        return np.zeros(b.shape)
-    if b.ndim == 2:
-        return np.asarray(triangular()(1.0, L, b, lower=1, trans_a=1))
-    return np.asarray(triangular_vector()(L, b, lower=1, trans=1))

@@ -19,7 +19,7 @@ import pinocchio as pin
 
 from ...boundary.marks import Array, Indices, Mask
 from ...errors import SingularMass
-from ...linalg.dense import backward, cholesky, forward, solve
+from ...linalg.dense import cholesky, solve, solve_triangle
 from ...linalg.saddle import from_upper
 from ...model.workspace import create_data
 from ...spatial.lie import adjoint, apply, motion_cross
@@ -230,7 +230,7 @@ class Block:
         M = pin.crba(self._model, self._data, self._q)
         # In column-major order, as LAPACK wants it.
         self._factorize(M if self.size == len(M) else M.T.take(self._free_free).T)
-        root[:] = forward(self._factor, self.U)
+        root[:] = solve_triangle(self._factor, self.U, lower=0, transposed=1)
 
     def _factorize(self, M: Array) -> None:
         """Factor of the mass matrix, with inertia on loan where it has none."""
@@ -276,7 +276,7 @@ class Block:
 
     def respond_to_root(self, w: Array) -> Array:
         """Acceleration of the coordinates due to ``R'^-1`` times forces, shape (size,)."""
-        return backward(self._factor, w)
+        return solve_triangle(self._factor, w, lower=0)
 
     def bodies_and_joints(self, alpha: Array, wrenches: dict[int, Array]) -> tuple[Array, Array]:
         """Acceleration of each body, and wrench of its joint on it, at and in it, (bodies, 6).
