@@ -7,7 +7,7 @@ what to say where it cannot go on, is theirs. What samples a branch moves at ran
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,11 +15,14 @@ import pinocchio as pin
 
 from ..boundary.marks import Array
 from ..model.mechanism import Mechanism
+from ..model.workspace import remembered
 from ..tolerances import CLOSED
 from .search import Problem, descend, null_space, search, velocity_mask
 
 _REACHES = (0.5, 0.1, 0.02)
 """Lengths of random motions, radians and characteristic lengths."""
+_HOMES = 4
+"""Restarts of the search for an assembly, and further ones beside it."""
 
 
 class LoopContinuation:
@@ -102,6 +105,27 @@ class LoopContinuation:
         """Largest move of a coordinate [rad, characteristic lengths]."""
         change = pin.difference(self.problem.robot.model, q, following) / self.problem.column_scale
         return float(np.abs(change).max(initial=0.0))
+
+
+@remembered
+def assembled_home(robot: Mechanism) -> Array | None:
+    """The assembled configuration next to the neutral one, shape (nq,); None if none is found."""
+    problem = Problem.closure(robot)
+    home, error = search(problem, robot.neutral, seed=0, restarts=_HOMES)
+    return home if error < CLOSED else None
+
+
+def assembled_homes(robot: Mechanism) -> Iterator[Array]:
+    """Assembled configurations that a robot finds by itself."""
+    home = assembled_home(robot)
+    if home is None:
+        return
+    yield home
+    rng = np.random.default_rng(0)
+    for _ in range(_HOMES):
+        near = nearby_assembly(robot, home, rng)
+        if near is not None:
+            yield near
 
 
 def nearby_assembly(

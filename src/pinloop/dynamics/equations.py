@@ -15,6 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..assembly.continuation import assembled_home
 from ..boundary.arguments import flat_numbers, public
 from ..boundary.marks import Array, Configuration, Velocity
 from ..constraints.closure import Constraints
@@ -42,14 +43,8 @@ from .formulations import (
 )
 from .independence import INFINITE, general_rank, has_regular_mass, infinite_state
 from .kernel_tables import HAS_KERNEL
-from .pinocchio_solver import (
-    ConstraintDynamics,
-    Engine,
-    RightHandSide,
-    assembled_home,
-    constraint_dynamics,
-    standing_exactly,
-)
+from .pinocchio_solver import ConstraintDynamics, Engine, constraint_dynamics, standing_exactly
+from .right_hand_side import RightHandSide
 
 if HAS_KERNEL:
     from .._kernel import Tables

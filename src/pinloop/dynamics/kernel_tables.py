@@ -10,13 +10,15 @@ import pinocchio as pin
 
 from ..boundary.marks import Array
 from ..constraints.closure import Constraints
+from ..constraints.rows import RowSet
 from ..model.mechanism import Mechanism
 from ..model.workspace import remembered
+from .independence import has_regular_mass
 
 HAS_KERNEL = find_spec("pinloop._kernel") is not None  # not if there was no compiler
 
 if HAS_KERNEL:
-    from .._kernel import Tables
+    from .._kernel import StopDynamics, Tables
 
 Tie = tuple[int, pin.SE3, int, pin.SE3, Sequence[float], Sequence[tuple[str, Array]]]
 """Joint that carries frame A and the frame's place there, the same of B; what the pair leaves free,
@@ -79,6 +81,17 @@ def tables_of_rows(
         sums = zip(at, coupling.polynomials, strict=True)
         couplings.append([(x.q.start, x.v.start, [scale * c for c in p]) for x, p in sums])
     return tables_of(robot.model, ties, couplings, links_of(robot))
+
+
+def stop_dynamics(rows: RowSet, rank: int | None) -> StopDynamics | None:
+    """The kernel with the rows of a robot for one thread, if it can do these.
+
+    ``rank``: number of independent rows; where it is less than all, it is open which to hold.
+    """
+    if not len(rows) == rank == len(rows.loops) or not has_regular_mass(rows.robot):
+        return None
+    tables = tables_of_rows(rows.robot, whole=False)
+    return None if tables is None else StopDynamics(tables)
 
 
 def between_free_bodies(model: pin.Model, a: pin.Frame, b: pin.Frame) -> bool:

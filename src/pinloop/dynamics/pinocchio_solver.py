@@ -13,28 +13,27 @@ pivoting and again where they get bad. What cannot be held so is for the matrice
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..assembly.continuation import nearby_assembly
-from ..assembly.search import Problem, search
+from ..assembly.continuation import assembled_homes
 from ..boundary.marks import Array
 from ..constraints.rows import Locked, RowSet
-from ..errors import NotFinite, PinloopError, SingularMass
+from ..errors import NotFinite, SingularMass
 from ..linalg.saddle import Saddle, factor_mass, from_upper, solve_mass
 from ..model.mechanism import Mechanism
 from ..model.pairs import Pair
-from ..model.workspace import WorkSpace, WorkSpaces, remembered
+from ..model.workspace import WorkSpace, remembered
 from ..tolerances import CLOSED, ENTRY_NOISE, HELD_ROW, PIVOT_KEPT, PIVOT_TIE, SAME
-from .independence import explained, has_regular_mass
+from .independence import has_regular_mass
 from .kernel_tables import HAS_KERNEL, between_free_bodies, tables_of_rows
 
 if HAS_KERNEL:
-    from .._kernel import Dynamics, StopDynamics
+    from .._kernel import Dynamics
 
 Engine = Literal["native", "python"]
 """Who computes accelerations: the native kernel where it can, or Pinocchio called from Python."""
@@ -62,8 +61,6 @@ and the rows that regularization leaves are."""
 _DEEP = 16
 """Velocities from bodies to the ground, in the root mean square, beyond which the articulated
 bodies of Pinocchio are faster than the kernel's mass matrix."""
-_HOMES = 4
-"""Configurations that are tried until there is a good choice of rows."""
 
 
 def standing(model: pin.Model, locked: NDArray[np.intp]) -> pin.Model:
@@ -143,7 +140,7 @@ class _Prepared(NamedTuple):
     right: Array
 
 
-class _InKernel(NamedTuple):
+class InKernel(NamedTuple):
     """The native kernel in a work space, with the rows that it holds."""
 
     held: HeldRows
@@ -213,20 +210,20 @@ class ConstraintDynamics:
             return None, True
         return a, verdict == _STALE_ROWS and self._are_closed(space.data, q)
 
-    def kernel(self, held: HeldRows) -> _InKernel:
+    def kernel(self, held: HeldRows) -> InKernel:
         """A native kernel that holds some rows."""
         assert self.tables is not None
         dynamics = Dynamics(self.tables)
         limits = held.stale.tolist(), held.bad.tolist()
         dynamics.hold(held.chosen.tolist(), *limits, self._model.armature)
-        return _InKernel(held, dynamics)
+        return InKernel(held, dynamics)
 
     def _by_kernel(
         self, space: WorkSpace, held: HeldRows, q: Array, v: Array, tau: Array
     ) -> tuple[Array, int]:
         """Acceleration by the kernel, and what it says of the rows."""
         kernel = space.solver
-        if type(kernel) is not _InKernel or kernel.held is not held:
+        if type(kernel) is not InKernel or kernel.held is not held:
             kernel = space.solver = self.kernel(held)
         a = np.empty(len(v))
         return a, kernel.dynamics.acceleration(q, v, tau, a)
@@ -292,93 +289,6 @@ class ConstraintDynamics:
         return np.asarray(J @ solve_mass(factor_mass(M, J[:0])[0], J.T))
 
 
-class RightHandSide:
-    """Accelerations along one run, in one thread.
-
-    Loops are held by the same rows in all evaluations until `advance`: inside a step another choice
-    is another motion. Where they are no good choice the matrices of the equations answer.
-
-    Args:
-        robot: the mechanism.
-        solver: Pinocchio's solver for its loops, if that is used.
-        spaces: work spaces, if any are needed.
-        loads: applied forces, if there are any, by work space, t, q and v.
-        otherwise: accelerations and reactions by the equations themselves, likewise.
-    """
-
-    __slots__ = (
-        "_held", "_kernel", "_loads", "_otherwise", "_rest", "_robot", "_solver", "_spaces",
-        "_stale",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        robot: Mechanism,
-        solver: ConstraintDynamics | None,
-        spaces: WorkSpaces | None,
-        loads: Callable[[pin.Data, float, Array, Array], Array] | None,
-        otherwise: Callable[[pin.Data | None, float, Array, Array], tuple[Array, Array]],
-    ) -> None:
-        self._robot, self._solver, self._spaces = robot, solver, spaces
-        self._loads, self._otherwise, self._rest = loads, otherwise, np.zeros(robot.nv)
-        self._held: HeldRows | None = None if solver is None else solver.home
-        self._stale = False
-        self._kernel: _InKernel | None = None
-
-    @property
-    def solver(self) -> ConstraintDynamics | None:
-        """What solves for the accelerations where its rows are good; None if nothing does."""
-        return self._solver
-
-    @property
-    def held(self) -> HeldRows | None:
-        """The rows that hold the loops; None where none of them are good."""
-        return self._held
-
-    def advance(self, q: Array) -> None:
-        """Hold other rows from here, the end of a step, if the last evaluation asked for it."""
-        if self._stale and self._solver is not None:
-            with self._robot.workspace() as data:
-                self._held = self._solver.choose(q, data)
-            self._stale = False
-
-    def __call__(self, t: float, q: Array, v: Array) -> Array:
-        """Acceleration at a state that is not checked, shape (nv,)."""
-        held, solver = self._held, self._solver
-        if held is None or solver is None or solver.tables is None or self._loads is not None:
-            return self.once(t, q, v)
-        if self._kernel is None or self._kernel.held is not held:
-            self._kernel = solver.kernel(held)
-        a = np.empty(len(v))
-        if self._kernel.dynamics.acceleration(q, v, self._rest, a) == 0:
-            self._stale = False
-            return a
-        return self.once(t, q, v)
-
-    def once(self, t: float, q: Array, v: Array) -> Array:
-        """The same, in a work space that others use, too."""
-        spaces, space, solver = self._spaces, None, self._solver
-        try:
-            if spaces is None:
-                return self._otherwise(None, t, q, v)[0]
-            try:
-                space = spaces.free.pop()
-            except IndexError:
-                space = spaces.take(self._robot.model)
-            if solver is not None:
-                data = space.data
-                tau = self._rest if self._loads is None else self._loads(data, t, q, v)
-                a, self._stale = solver.acceleration(space, self._held, q, v, tau)
-                if a is not None:
-                    return a
-            return self._otherwise(space.data, t, q, v)[0]
-        except (PinloopError, np.linalg.LinAlgError) as error:
-            raise explained(error, t, q, v) from error.__cause__
-        finally:
-            if space is not None and spaces is not None:
-                spaces.free.append(space)
-
-
 def constraint_dynamics(
     rows: RowSet, q: Array | None, rank: int, engine: Engine
 ) -> ConstraintDynamics | None:
@@ -423,12 +333,12 @@ def _at_home(
     rows, decided = RowSet(robot, (), locks), False
     solver = ConstraintDynamics(rows, rank, None, engine)
     if solver.can:
-        solver.home, decided = _rows_at(solver, rows, _homes(robot))
+        solver.home, decided = _rows_at(solver, rows, assembled_homes(robot))
     return solver, decided
 
 
 def _rows_at(
-    solver: ConstraintDynamics, rows: RowSet, homes: Iterator[Array] | list[Array]
+    solver: ConstraintDynamics, rows: RowSet, homes: Iterable[Array]
 ) -> tuple[HeldRows | None, bool]:
     """Rows to hold by the first of some configurations that can tell, and whether one could."""
     for q in homes:
@@ -438,27 +348,6 @@ def _rows_at(
         if agrees is not None:
             return held if agrees else None, True
     return None, False
-
-
-@remembered
-def assembled_home(robot: Mechanism) -> Array | None:
-    """The assembled configuration next to the neutral one, shape (nq,); None if none is found."""
-    problem = Problem.closure(robot)
-    home, error = search(problem, robot.neutral, seed=0, restarts=_HOMES)
-    return home if error < CLOSED else None
-
-
-def _homes(robot: Mechanism) -> Iterator[Array]:
-    """Assembled configurations that a robot finds by itself."""
-    home = assembled_home(robot)
-    if home is None:
-        return
-    yield home
-    rng = np.random.default_rng(0)
-    for _ in range(_HOMES):
-        near = nearby_assembly(robot, home, rng)
-        if near is not None:
-            yield near
 
 
 def choose_rows(gram: Array, rank: int) -> NDArray[np.intp] | None:
@@ -546,17 +435,6 @@ def _loop_models(robot: Mechanism) -> _LoopModels | None:
     if not places or robot.couplings:
         return None
     return _LoopModels(models, np.array(places, dtype=np.intp), size)
-
-
-def stop_dynamics(rows: RowSet, rank: int | None) -> StopDynamics | None:
-    """The kernel with the rows of a robot for one thread, if it can do these.
-
-    ``rank``: number of independent rows; where it is less than all, it is open which to hold.
-    """
-    if not len(rows) == rank == len(rows.loops) or not has_regular_mass(rows.robot):
-        return None
-    tables = tables_of_rows(rows.robot, whole=False)
-    return None if tables is None else StopDynamics(tables)
 
 
 def _held_rows(pair: Pair) -> list[int]:

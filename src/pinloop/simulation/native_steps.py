@@ -20,7 +20,8 @@ from ..dynamics.forces import PD, Damper, Force, JointSpring, PointForce, Spring
 from ..dynamics.independence import INFINITE
 from ..dynamics.kernel_tables import HAS_KERNEL, frame_numbers, tables_of_rows
 from ..dynamics.losses import AxisTorques, JointDamping, file_losses
-from ..dynamics.pinocchio_solver import HeldRows, RightHandSide, standing
+from ..dynamics.pinocchio_solver import HeldRows, standing
+from ..dynamics.right_hand_side import RightHandSide
 from ..integrate import MANY, TURN, MuntheKaas, Segment, State, StepControl
 from ..model.mechanism import Mechanism
 from ..model.workspace import remembered

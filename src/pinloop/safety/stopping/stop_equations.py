@@ -17,7 +17,7 @@ import scipy
 from ...boundary.marks import Array, Indices
 from ...dynamics import EquationsOfMotion
 from ...dynamics.forces import BoundForce, Force
-from ...dynamics.pinocchio_solver import stop_dynamics
+from ...dynamics.kernel_tables import stop_dynamics
 from ...dynamics.stick_slip import share_evenly, weight_of
 from ...dynamics.stiffness import StiffMotion, fastest_decay, way_out
 from ...integrate import MuntheKaas, NoBranch, StepFailed
