@@ -12,6 +12,7 @@ from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..constraints.rows import RowSet
 from ..model.mechanism import Mechanism
+from ..model.moving_tree import simple_joints
 from ..model.workspace import remembered
 from .independence import has_regular_mass
 
@@ -31,16 +32,13 @@ Links = tuple[Array, Array, list[int]]
 
 _TIES = "twist", "point", "offset", "rod", "angle"
 """What rows take, by their numbers in the kernel; a point, too, is rows of a twist to a pair."""
-_SCREW, _CIRCLE = 0, 1
-_WHOLE = {
-    "JointModelTranslation": (2, 3, [0, 1, 2]),
-    "JointModelSpherical": (3, 4, [3, 4, 5]),
-    "JointModelFreeFlyer": (4, 7, [0, 1, 2, 3, 4, 5]),
-    "JointModelPlanar": (5, 4, [0, 1, 5]),
+_MOTIONS = {
+    "JointModelTranslation": 2,
+    "JointModelSpherical": 3,
+    "JointModelFreeFlyer": 4,
+    "JointModelPlanar": 5,
 }
-"""Numbers of motions in the kernel, see `tables.hpp`, and of coordinates; places of the twists."""
-_PRODUCTS = "JointModelUniversal", "JointModelSphericalZYX"
-"""Joints that are hinges one after another."""
+"""Numbers of motions in the kernel, see `tables.hpp`; 0 is a screw, 1 a circle."""
 
 
 @remembered
@@ -176,26 +174,12 @@ def _chain(
 
     Of each its motion, number of coordinates, place in the link that carries it, and twists.
     """
-    name, chain = joint.shortname(), []
-    if name == "JointModelComposite":
-        composite = joint.extract()
-        for part, next_place in zip(composite.joints, composite.jointPlacements, strict=True):
-            more = _chain(part, place * next_place, neutral)
-            if more is None:
-                return None
-            chain += more
-            place = pin.SE3.Identity()
-        return chain
-    if name in _WHOLE:
-        motion, count, axes = _WHOLE[name]
-        return [(motion, count, place, np.eye(6)[axes].tolist())]
-    if name not in _PRODUCTS and not (joint.nv == 1 and joint.nq in (1, 2)):
-        return None
-    # Twists of a product of hinges turn with its coordinates: at zero they are the axes.
-    data = joint.createData()
-    joint.calc(data, neutral)
-    for axis in data.S.reshape(6, -1).T.tolist():
-        circle = joint.nq != joint.nv
-        chain.append((_CIRCLE if circle else _SCREW, 1 + circle, place, [axis]))
-        place = pin.SE3.Identity()
+    chain = []
+    for part, at, twists in simple_joints(joint, place, neutral):
+        motion = _MOTIONS.get(part.shortname())
+        if motion is None and part.nv == 1 and part.nq <= 2:
+            motion = part.nq - 1
+        if motion is None:
+            return None
+        chain.append((motion, part.nq, at, twists.T.tolist()))
     return chain

@@ -53,7 +53,7 @@ class JointChain:
         self.model = pin.Model()
         self.model.gravity = model.gravity
         self.moved: dict[str, Array] = {}
-        joint_of = [0] * int(model.njoints)
+        joint_of, neutral = [0] * int(model.njoints), pin.neutral(model)
         self.frames = [(0, frame.placement) for frame in model.frames]
         columns: list[int] = []
         positions: list[int] = []
@@ -62,9 +62,9 @@ class JointChain:
             parent = joint_of[model.parents[index]] if index else 0
             if name in movable:
                 parent, place = self._add_movable(name, parent, place), _IDENTITY
-            for kind, local in simple_joints(model, index) if index else ():
-                parent = self.model.addJoint(parent, kind, place * local, "")
-                place, joint = _IDENTITY, self.model.joints[parent]
+            for part in simple_joints(model.joints[index], place, neutral) if index else ():
+                parent = self.model.addJoint(parent, part.joint, part.place, "")
+                joint = self.model.joints[parent]
                 columns += range(joint.idx_v, joint.idx_v + joint.nv)
                 positions += range(joint.idx_q, joint.idx_q + joint.nq)
             if index:
@@ -124,20 +124,45 @@ class JointChain:
         return whole
 
 
-def simple_joints(model: pin.Model, index: int) -> Iterator[tuple[Any, pin.SE3]]:
-    """A joint as a product of joints whose twists are constant in what they carry."""
-    joint = model.joints[index]
+class SimpleJoint(NamedTuple):
+    """A joint whose twists are constant in what it carries.
+
+    Args:
+        joint: Pinocchio's joint.
+        place: its placement in what carries it.
+        twists: of what it carries, at and in that, shape (6, nv).
+    """
+
+    joint: Any
+    place: pin.SE3
+    twists: Array
+
+
+def simple_joints(joint: Any, place: pin.SE3, neutral: Array) -> Iterator[SimpleJoint]:
+    """A joint of a model as a product of simple ones, one after another.
+
+    Args:
+        joint: the joint.
+        place: its placement in what carries it.
+        neutral: neutral configuration of the model, shape (nq,).
+    """
     kind = joint.shortname()
     if kind == "JointModelComposite":
         whole = joint.extract()
-        yield from zip(whole.joints, whole.jointPlacements, strict=True)
-    elif kind in ("JointModelUniversal", "JointModelSphericalZYX"):
-        at_rest = joint.createData()
-        joint.calc(at_rest, np.zeros(model.nq))
-        for axis in np.array(at_rest.S)[3:].T:
-            yield pin.JointModelRevoluteUnaligned(axis), _IDENTITY
+        for part, local in zip(whole.joints, whole.jointPlacements, strict=True):
+            yield from simple_joints(part, place * local, neutral)
+            place = _IDENTITY
+        return
+    at_rest = joint.createData()
+    joint.calc(at_rest, neutral)
+    twists = np.array(at_rest.S).reshape(6, -1)
+    if kind in ("JointModelUniversal", "JointModelSphericalZYX"):
+        for twist in twists.T:
+            axis = pin.JointModelRevoluteUnaligned(twist[3:])
+            yield SimpleJoint(axis, place, twist[:, None])
+            place = _IDENTITY
     else:
-        yield joint, _IDENTITY
+        yield SimpleJoint(joint, place, twists)
 
 
 class RelativeSlopes(NamedTuple):

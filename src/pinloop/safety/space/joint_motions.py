@@ -48,6 +48,7 @@ import pinocchio as pin
 
 from ...boundary.marks import Array, Integers
 from ...model.mechanism import Mechanism
+from ...model.moving_tree import simple_joints
 from ...model.tree import coordinate_names
 from ...model.workspace import remembered
 
@@ -181,55 +182,25 @@ def _split_joint(joint: pin.JointModel, placement: pin.SE3, rest: Array) -> Iter
 
     ``rest``: neutral configuration of the robot, shape (nq,).
     """
-    first, name = joint.idx_q, joint.shortname()
-    if name == "JointModelComposite":
-        whole = joint.extract()
-        for part, own in zip(whole.joints, whole.jointPlacements, strict=True):
-            yield from _split_joint(part, placement * own, rest)
-            placement = pin.SE3.Identity()
-        return
-    data = joint.createData()
-    joint.calc(data, rest)
-    twist, rate = np.array(data.S).reshape(6, -1), joint.idx_v
-    if name in _STORED:
-        count, stored = _STORED[name]
-        indices, directions = (first, count, first + count, stored), np.eye(3)[:count]
-        yield _build_motion(placement, indices, directions, rate, twist)
-        return
-    for k, axis in enumerate(twist.T):
-        indices = first + k, bool(axis[:3].any()), first + k, bool(axis[3:].any())
-        yield _build_motion(placement, indices, axis[None, :3], rate + k, axis[:, None])
-        placement = pin.SE3.Identity()
-
-
-def _build_motion(
-    placement: pin.SE3,
-    q_indices: tuple[int, int, int, int],
-    directions: Array,
-    rate: int,
-    twist: Array,
-) -> _Motion:
-    """A motion.
-
-    ``placement``: its placement at zero, seen from the motion before; ``q_indices``: first
-    translation in q and their number; first number of the rotation in q and how many it has;
-    ``directions``: of the translations, shape (m, 3); those beyond their number do not count;
-    ``rate``: index of its first velocity in v; ``twist``: see `_Motion`; its last column is about
-    the axis, if it has one.
-    """
-    slide, slides, turn, turns = q_indices
-    R, W = np.array(placement.rotation), pin.skew(twist[3:, -1])
-    parts = np.array([R + R @ W @ W, R @ W, -R @ W @ W])
-    return _Motion(
-        start_rotation=R,
-        start_point=np.array(placement.translation),
-        slides=slice(slide, slide + slides),
-        directions=directions[:slides] @ R.T,
-        turns=slice(turn, turn + turns),
-        turn=parts.reshape(3, 9),
-        rates=slice(rate, rate + twist.shape[1]),
-        twist=twist,
-    )
+    q, v = joint.idx_q, joint.idx_v
+    for part, place, twist in simple_joints(joint, placement, rest):
+        name, turn = part.shortname(), q
+        slides, turns = int(twist[:3].any()), int(twist[3:].any())
+        if name in _STORED:
+            slides, turns = _STORED[name]
+            turn = q + slides
+        R, W = np.array(place.rotation), pin.skew(twist[3:, -1])
+        yield _Motion(
+            start_rotation=R,
+            start_point=np.array(place.translation),
+            slides=slice(q, q + slides),
+            directions=twist[:3].T[:slides] @ R.T,
+            turns=slice(turn, turn + turns),
+            turn=np.array([R + R @ W @ W, R @ W, -R @ W @ W]).reshape(3, 9),
+            rates=slice(v, v + part.nv),
+            twist=twist,
+        )
+        q, v = q + part.nq, v + part.nv
 
 
 def _rotate(x: Array) -> Array:
