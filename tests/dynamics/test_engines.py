@@ -195,10 +195,10 @@ def test_rows_are_chosen_again_at_the_same_states(
         along, seen = equations.right_hand_side(), []
         for seed in range(12):
             q, v = moving(robot(name), seed, speed=3.0)
-            before = along._held
+            before = along.held
             along(0.0, q, v)
             along.advance(q)
-            seen.append((along._held is before, along._held and along._held.chosen.tolist()))
+            seen.append((along.held is before, along.held and along.held.chosen.tolist()))
         held.append(seen)
         monkeypatch.undo()
     assert held[0] == held[1] and not all(same for same, _ in held[0])

@@ -34,7 +34,7 @@ from ..brakes.brakes import Assumption, Brakes
 from ..brakes.joint_brake import Chain
 from .drivetrain import Drivetrain
 from .intervals import Interval
-from .loads import energies_at
+from .loads import energies_at, sink_torques
 from .phase import Phase
 from .plan import Category
 from .prepared_robot import Payload, payload_of
@@ -144,23 +144,12 @@ def _instants(stored: Array, every: float | None) -> tuple[NDArray[np.intp], Arr
 
 def _torques(equations: StopEquations, t: float, q: Array, v: Array) -> Array:
     """All torques together, and those of brakes, friction and drives, shape (4, nv)."""
-    train, phase = equations.train, equations.phase
-    sliding, solved = phase.sliding, equations.solve(t, q, v)
-    engaged, direction = sliding.engaged(t), sliding.direction
-    brake = -direction * engaged * (train.motor_brake[0] + train.joint_brake[0])
-    friction = train.viscous(v) - direction * train.friction(v)
-    drive = train.dragged(sliding) + train.shorted(v, sliding)
-    follow, stuck = phase.follow, phase.stuck & ~phase.follow
-    if follow.any():
-        before = train.before_gear(solved.gear_output + solved.holding_torque, direction)
-        drive = np.where(follow, train.driven(t, sliding, before, solved.a), drive)
-    if stuck.any():
-        parts = _shares(train, phase, t) * solved.holding_torque
-        brake, friction, drive = (
-            np.where(stuck, part, moving)
-            for part, moving in zip(parts, (brake, friction, drive), strict=True)
-        )
-    return np.array([solved.torque, brake, friction, drive])
+    train, phase, solved = equations.train, equations.phase, equations.solve(t, q, v)
+    against = sink_torques(train, phase.sliding, phase.follow, t, v, solved)
+    brake, dry, viscous, shorted, _, drive = against
+    parts = np.array([-brake, -dry - viscous, drive - shorted])
+    held = _shares(train, phase, t) * solved.holding_torque
+    return np.vstack([solved.torque, np.where(phase.stuck & ~phase.follow, held, parts)])
 
 
 def _shares(train: Drivetrain, phase: Phase, t: float) -> Array:
