@@ -309,10 +309,7 @@ def _described(kind: Any) -> str:
 
 
 def flat_numbers(
-    values: ArrayLike,
-    what: str,
-    count: int | None = None,
-    units: Mapping[str, float] | None = None,
+    values: ArrayLike, what: str, count: int | None = None, units: Mapping[str, float] | None = None
 ) -> Array:
     """Return ``values`` as a flat array after checking that they are (``count``) finite numbers.
 

@@ -155,11 +155,7 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def json_text(
-    document: object,
-    *,
-    indent: int | None = 2,
-    ascii_only: bool = True,
-    finite: bool = True,
+    document: object, *, indent: int | None = 2, ascii_only: bool = True, finite: bool = True
 ) -> str:
     """A document as text, with so many blanks per level; None for one line.
 

@@ -32,14 +32,7 @@ from typing import (
 
 import numpy as np
 
-from ..errors import (
-    BadValue,
-    InconsistentVelocity,
-    LoadError,
-    LoopNotClosed,
-    UnknownName,
-    shown,
-)
+from ..errors import BadValue, InconsistentVelocity, LoadError, LoopNotClosed, UnknownName, shown
 from .files import read_bytes
 from .marks import INTERNAL, As, Check, Misfit, Name, Range, Short, parted
 from .yaml import has_item, line_of, read_yaml

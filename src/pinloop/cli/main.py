@@ -152,8 +152,7 @@ def _meaning(error: typer.TyperException) -> str:
 def _root(
     context: typer.Context,
     version: Annotated[
-        bool,
-        typer.Option("--version", is_eager=True, help="Print the version and exit."),
+        bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")
     ] = False,
     modules: Annotated[
         list[str] | None,

@@ -187,10 +187,7 @@ def regularize(
 
 
 @command(
-    app,
-    "view urdf/palletizer.urdf --q shoulder=0.4 --html arm.html",
-    codes=ASSEMBLED,
-    panel=ROBOTS,
+    app, "view urdf/palletizer.urdf --q shoulder=0.4 --html arm.html", codes=ASSEMBLED, panel=ROBOTS
 )
 def view(
     robot: RobotFile,

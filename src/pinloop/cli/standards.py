@@ -49,8 +49,7 @@ Detection = Annotated[
     str, text_option("From the approach of the person to the signal: 50ms.", "T", "--detection")
 ]
 Intrusion = Annotated[
-    str | None,
-    text_option("How far a part of the body reaches before it is detected: 850mm.", "L"),
+    str | None, text_option("How far a part of the body reaches before it is detected: 850mm.", "L")
 ]
 
 Edition = Annotated[str, text_option("Edition of the standard, by its year.", "YEAR")]

@@ -49,15 +49,7 @@ from .options import (
     text_option,
     warn,
 )
-from .words import (
-    check_limits,
-    gravity_vector,
-    joint_values,
-    speeds,
-    time,
-    weight,
-    with_faults,
-)
+from .words import check_limits, gravity_vector, joint_values, speeds, time, weight, with_faults
 
 app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
@@ -158,8 +150,7 @@ InBand = Annotated[
     typer.Option(help="Where all brake torques lie in their tolerance bands.", show_default=False),
 ]
 EndStops = Annotated[
-    bool,
-    flag("--end-stops", "Let joints hit their position limits instead of passing them."),
+    bool, flag("--end-stops", "Let joints hit their position limits instead of passing them.")
 ]
 Until = Annotated[str, typer.Option(metavar="T", help="Longest time to simulate after the signal.")]
 Html = Annotated[
@@ -225,10 +216,7 @@ def stop(
     if html is not None:
         written.append(forward("show.stop_report", "write_report", result, html, facts=facts))
     give_result(
-        as_json,
-        lambda: as_document(result, named),
-        lambda: stop_table(result, facts),
-        written,
+        as_json, lambda: as_document(result, named), lambda: stop_table(result, facts), written
     )
     return Exit.DONE if result.holds else Exit.FAILED
 

@@ -126,10 +126,7 @@ def study(
     done, summary, code = compute_study(plan, jobs, searching)
     written = [done.save_html(html, worst=plan.worst)] if html and done.done else []
     give_result(
-        as_json,
-        lambda: as_document(done, summary),
-        lambda: summary_table(done, summary),
-        written,
+        as_json, lambda: as_document(done, summary), lambda: summary_table(done, summary), written
     )
     return code
 
@@ -151,10 +148,7 @@ def worst(
             "NAME",
         ),
     ] = None,
-    starts: Annotated[
-        int,
-        count("Cases to start from, per criterion.", 1),
-    ] = 3,
+    starts: Annotated[int, count("Cases to start from, per criterion.", 1)] = 3,
     evaluations: Annotated[int, count("Stops per criterion.", 1)] = 400,
     results: ResultsFile = None,
     jobs: Jobs = None,
@@ -336,8 +330,7 @@ def fit(
     ] = None,
     brakes: BrakesFile = None,
     output: Annotated[
-        Path | None,
-        file_option("Brakes file to write.", "--output", "-o", ends=YAMLS),
+        Path | None, file_option("Brakes file to write.", "--output", "-o", ends=YAMLS)
     ] = None,
     signal: At = None,
     payload: Load = None,

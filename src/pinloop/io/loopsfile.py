@@ -18,14 +18,7 @@ import numpy as np
 from ..boundary.marks import As, Check, Direction, Misfit, Name, NotNegative, Short, Vector3
 from ..boundary.xml import pose_rpy
 from ..errors import BadValue, LoadError, UnknownName
-from ..model.description import (
-    LIMITS,
-    Coordinates,
-    Coupling,
-    Description,
-    Drive,
-    Joint,
-)
+from ..model.description import LIMITS, Coordinates, Coupling, Description, Drive, Joint
 from ..model.graph import with_cuts
 from ..model.pairs import Pair, make_pair, pair_class
 from .quantities import axes_rotation, locate, reversed_joint, turn

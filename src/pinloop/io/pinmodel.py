@@ -42,11 +42,7 @@ _SIMPLE: dict[str, tuple[str, Coordinates]] = {
 """Pairs, and variants of their coordinates, that are one joint of Pinocchio."""
 
 
-_LOOPS = (
-    pin.RigidConstraintModel,
-    pin.PointAnchorConstraintModel,
-    pin.FrameAnchorConstraintModel,
-)
+_LOOPS = (pin.RigidConstraintModel, pin.PointAnchorConstraintModel, pin.FrameAnchorConstraintModel)
 _NO_LOOPS = (
     pin.PointContactConstraintModel,
     pin.JointLimitConstraintModel,

@@ -19,15 +19,7 @@ from numpy.typing import ArrayLike
 from ..boundary.marks import Array
 from ..boundary.xml import Element, Remarks
 from ..errors import BadValue, UnknownName
-from ..model.description import (
-    GROUND,
-    GROUND_NAMES,
-    LIMITS,
-    LOSSES,
-    Description,
-    Joint,
-    Shape,
-)
+from ..model.description import GROUND, GROUND_NAMES, LIMITS, LOSSES, Description, Joint, Shape
 from ..model.pairs import align_z, make_pair
 from ..tolerances import NO_DIRECTION
 
@@ -39,14 +31,7 @@ _UNLIMITED = 1e16
 SQUARE = 2e-3
 """How far the axes of a universal joint may be from perpendicular [rad]: three digits' rounding."""
 
-MOMENTS = {
-    "ixx": (0, 0),
-    "ixy": (0, 1),
-    "ixz": (0, 2),
-    "iyy": (1, 1),
-    "iyz": (1, 2),
-    "izz": (2, 2),
-}
+MOMENTS = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
 """Names of the entries of an inertia tensor."""
 
 SIZES = {

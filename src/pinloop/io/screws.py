@@ -19,13 +19,7 @@ from ..boundary.marks import Array, Check, Direction, Name, NotNegative, Vector3
 from ..boundary.schema import read_data
 from ..boundary.yaml import line_of
 from ..errors import BadValue, LoadError, UnknownName
-from ..model.description import (
-    GROUND,
-    Description,
-    Joint,
-    NamedFrame,
-    coordinate_count,
-)
+from ..model.description import GROUND, Description, Joint, NamedFrame, coordinate_count
 from ..model.pairs import Pair, align_z
 from ..tolerances import NEGATIVE_MOMENT, TENSOR_DIGITS
 from .loopsfile import (

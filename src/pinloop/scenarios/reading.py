@@ -59,12 +59,7 @@ Guard = Callable[[float, Array, Array], float]
 Key = str | int
 
 _DIRECTIONS = {"rising": 1, "falling": -1, "both": 0}
-_FORMULATIONS = {
-    "augmented": Augmented,
-    "projected": Projected,
-    "voronets": Voronets,
-    "odca": ODCA,
-}
+_FORMULATIONS = {"augmented": Augmented, "projected": Projected, "voronets": Voronets, "odca": ODCA}
 
 
 @dataclass(frozen=True, eq=False)

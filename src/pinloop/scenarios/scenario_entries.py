@@ -229,9 +229,7 @@ class LimitsEntry:
         "end stop"
     )
     restitution: Annotated[
-        float,
-        Range(least=0, most=1),
-        "part of the speed with which joints bounce back, 0 to 1",
+        float, Range(least=0, most=1), "part of the speed with which joints bounce back, 0 to 1"
     ] = 0.0
     joints: Annotated[Names | None, "joints whose limits are hit; else all"] = None
 

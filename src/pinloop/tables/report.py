@@ -312,10 +312,7 @@ def wrapped(text: str, width: int | None, indent: int = 0) -> list[str]:
     """
     room = _PROSE - _GAP if width is None else min(width, _WIDEST_PROSE)
     lines = textwrap.wrap(
-        text,
-        max(16, room - indent),
-        break_on_hyphens=False,
-        break_long_words=width is not None,
+        text, max(16, room - indent), break_on_hyphens=False, break_long_words=width is not None
     )
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines] or [""]
 

@@ -19,13 +19,7 @@ from ...boundary.xml import Element
 from ...errors import BadValue
 from ...model.description import GROUND, Geometry, Shape
 from ...tolerances import SAME
-from ..moments import (
-    Moments,
-    count_misoriented,
-    enclosed_volume,
-    mesh_moments,
-    primitive_moments,
-)
+from ..moments import Moments, count_misoriented, enclosed_volume, mesh_moments, primitive_moments
 from ..quantities import Color, Names, read_mass, rgba
 from .document import Document, flag, quaternion, turn_z, word
 

@@ -346,9 +346,7 @@ def read_gazebo(root: Element, description: Description, remarks: Remarks) -> De
         )
         joints.append(weld(parent, child, placements[parent].actInv(placements[child]), True))
     return replace(
-        description,
-        bodies=(*description.bodies, *bodies),
-        joints=(*description.joints, *joints),
+        description, bodies=(*description.bodies, *bodies), joints=(*description.joints, *joints)
     )
 
 

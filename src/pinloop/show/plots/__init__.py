@@ -286,10 +286,7 @@ def shorten(text: str, most: int) -> str:
 
 
 def place_labels(
-    instants: Sequence[Instant],
-    scale: Callable[[float], float],
-    width: float,
-    letter: float,
+    instants: Sequence[Instant], scale: Callable[[float], float], width: float, letter: float
 ) -> dict[int, tuple[float, int]]:
     """Where the labels of instants begin, and in which row, so that none covers another.
 

@@ -127,11 +127,7 @@ class MeshcatRobot(MeshcatVisualizer):
         self._mark((), ())
 
     def display(
-        self,
-        q: ArrayLike | None = None,
-        *,
-        locked: Iterable[str] = (),
-        opened: Iterable[str] = (),
+        self, q: ArrayLike | None = None, *, locked: Iterable[str] = (), opened: Iterable[str] = ()
     ) -> None:
         """Show the robot.
 

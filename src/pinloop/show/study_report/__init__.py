@@ -186,8 +186,7 @@ class Manifest(TypedDict):
     category: CategoryRecord
     chain: ChainRecord
     payload: Annotated[
-        PayloadRecord | None,
-        "null: none, or that of the variables as a point at the tool",
+        PayloadRecord | None, "null: none, or that of the variables as a point at the tool"
     ]
     gravity_m_per_s2: Annotated[Numbers | None, "null: that of the robot's file"]
     until_s: float
@@ -197,8 +196,7 @@ class Manifest(TypedDict):
     obstacles: list[ObstacleRecord]
     results: ResultsRecord
     resume: Annotated[
-        dict[str, Any],
-        "the manifest beside the results, by which a study knows them again",
+        dict[str, Any], "the manifest beside the results, by which a study knows them again"
     ]
 
 
