@@ -36,13 +36,13 @@ _MODULES = {
     "study": "studies",
     "worst": "studies",
     "allowed-speed": "standards",
-    "cell-map": "cells",
+    "cell-map": "standards",
     "separation": "standards",
     "minimum-distance": "standards",
     "annex-b": "standards",
     "compare": "studies",
     "fit": "studies",
-    "swept": "cells",
+    "swept": "stops",
     "brakes": "stops",
 }
 """The commands, in the order of the help, and the files of this folder that hold them."""

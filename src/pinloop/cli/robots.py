@@ -44,7 +44,7 @@ from .sheets import (
     reduction_document,
     reduction_table,
 )
-from .words import IGNORE, check_limits, joint_values
+from .words import IGNORE, joint_values
 
 app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
@@ -107,13 +107,11 @@ def assemble(
     """
     check_targets(robot.inputs, json=as_json)
     machine = kinematics_of(robot)
-    held = joint_values(machine, q or (), "--q")
-    near_values = joint_values(machine, near or (), "--near")
+    way_out = None if ignore_limits else IGNORE
+    held = joint_values(machine, q or (), "--q", way_out)
+    near_values = joint_values(machine, near or (), "--near", way_out)
     for name in set(held) & set(near_values):
         raise BadValue(f"joint '{name}' is given with --q and --near; leave one out")
-    if not ignore_limits:
-        check_limits(machine, q or (), "--q", IGNORE)
-        check_limits(machine, near or (), "--near", IGNORE)
     start = machine.configuration({**near_values, **held})
     error: LoopNotClosed | None = None
     try:
@@ -201,9 +199,7 @@ def view(
     If the loops cannot be closed, the nearest configuration is shown.
     """
     machine = kinematics_of(robot)
-    held = joint_values(machine, q or (), "--q")
-    if not ignore_limits:
-        check_limits(machine, q or (), "--q", IGNORE)
+    held = joint_values(machine, q or (), "--q", None if ignore_limits else IGNORE)
     code = int(Exit.DONE)
     try:
         configuration = close_loops(machine, fixed=held, limits=not ignore_limits)

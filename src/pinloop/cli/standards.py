@@ -1,4 +1,4 @@
-"""Commands on what standards ask for: allowed speeds, distances, tables of vendors."""
+"""Commands on what standards ask for: allowed speeds, cell maps, distances, tables of vendors."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from ..boundary.files import write_file
 from ..errors import BadValue
 from ..io.loading import RobotFile
 from ..safety.standards.allowed_speed import allowed_speed as find_allowed_speed
 from ..safety.standards.annexb import AnnexB
 from ..safety.standards.annexb import annex_b as make_tables
+from ..safety.standards.cell_map import Watch
+from ..safety.standards.cell_map import cell_map as make_map
 from ..safety.standards.distances import minimum_distance as find_minimum_distance
 from ..safety.standards.separation import separation as find_separation
 from ..safety.stopping.result_document import PLANNING_AID
@@ -132,6 +135,51 @@ def _person(direction: str | None, point: str | None) -> dict[str, Any]:
     if point is not None:
         person["point"] = vector(point, "--point")
     return person
+
+
+@command(
+    app,
+    "cell-map urdf/six_axis_arm.study.yaml --detection 50ms --plot cell.png --csv cell.csv",
+    codes="0 done",
+    panel=MANY,
+)
+def cell_map(
+    file: StudyFile,
+    human_speed: HumanSpeed = 1.6,
+    detection: Detection = "0",
+    intrusion: Intrusion = None,
+    spacing: Annotated[str, text_option("Distance of the places of the map: 100mm.", "L")] = "0.1",
+    plot: Annotated[
+        Path | None, file_option("Draw the map.", ends=(".png", ".svg", ".pdf"))
+    ] = None,
+    csv: Annotated[Path | None, file_option("Write a row per place.", ends=(".csv",))] = None,
+    jobs: Jobs = None,
+    as_json: AsJson = None,
+) -> int:
+    """Map where people may be while a robot moves at 25, 50, 75 and 100 % of its speeds.
+
+    The cases are those of a study file. Results are sampled, not guaranteed; a planning aid, not a
+    safety certificate.
+    """
+    check_targets([file], json=as_json, plot=plot, csv=csv)
+    plan = read_study(file)
+    reach = 0.0 if intrusion is None else length(intrusion, "--intrusion")
+    result = make_map(
+        plan.robot,
+        plan.arguments["brakes"],
+        plan.arguments["space"],
+        plan.arguments["sampling"],
+        watch=Watch(human_speed, time(detection, "--detection"), reach),
+        spacing=length(spacing, "--spacing"),
+        jobs=jobs_of(plan, jobs),
+        **settings_of(plan),
+    )
+    written = [] if csv is None else [result.to_csv(csv)]
+    if plot is not None:
+        figure, kind = result.plot(), plot.suffix[1:]
+        written.append(write_file(plot, lambda to: figure.savefig(to, format=kind, dpi=150)))
+    give_result(as_json, result.as_dict, result.__rich__, written)
+    return Exit.DONE
 
 
 # -- distances ------------------------------------------------------------------------------------

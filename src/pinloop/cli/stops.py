@@ -1,4 +1,4 @@
-"""The commands `pinloop stop` and `pinloop brakes init`.
+"""The commands `pinloop stop`, `swept` and `brakes init`.
 
 What is taken where nothing is given is chosen in `safety.stopping.defaults`.
 """
@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -22,14 +21,18 @@ from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
 from ..safety.brakes.file import brakes_text
 from ..safety.brakes.laws import StopLaw, law_by_name
-from ..safety.stopping import JointTrajectory, Trigger
+from ..safety.space.swept import SweptVolume
+from ..safety.stopping import JointTrajectory, StopResult, Trigger
 from ..safety.stopping import stop as compute_stop
 from ..safety.stopping.defaults import default_brakes, default_pose, default_velocity
 from ..safety.stopping.export import as_document, write_csv
 from ..safety.stopping.plan import Category, as_category
+from ..safety.stopping.result_document import PLANNING_AID
 from ..safety.stopping.safety_functions import SafetyFunction, function_by_name
 from ..safety.stopping.stop_table import stop_table
 from ..show.terminal import write
+from ..tables.number_format import listed, milliseconds, number
+from ..tables.report import KeyValues, Notes, Report
 from ..units import in_units
 from . import Exit
 from .options import (
@@ -49,26 +52,23 @@ from .options import (
     text_option,
     warn,
 )
-from .words import check_limits, gravity_vector, joint_values, speeds, time, weight, with_faults
+from .words import (
+    gravity_vector,
+    joint_values,
+    length,
+    speeds,
+    time,
+    weight,
+    with_faults,
+)
 
 app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
 
 Fact = tuple[str, str]
-
-
-class Band(StrEnum):
-    """Where in their bands the torques of brakes are."""
-
-    LOW = "low"
-    NOMINAL = "nominal"
-    HIGH = "high"
-
-    @property
-    def place(self) -> float:
-        """From -1 at the low end to 1 at the high end."""
-        return {"low": -1.0, "nominal": 0.0, "high": 1.0}[self]
-
+Band = Literal["low", "nominal", "high"]
+_PLACES: dict[Band, float] = {"low": -1.0, "nominal": 0.0, "high": 1.0}
+"""Where in their bands the torques of brakes are."""
 
 Pose = Annotated[
     list[str] | None,
@@ -198,7 +198,7 @@ def stop(
     load = None if payload is None else weight(payload)
     chosen, facts = brakes_for(machine, robot.file, brakes, load or 0.0)
     if band is not None:
-        chosen = chosen.at_band(band.place)
+        chosen = chosen.at_band(_PLACES[band])
     chosen = with_faults(chosen, fault or ())
     state, more = state_at_signal(machine, q or (), speed or (), trajectory, at)
     result = compute_stop(
@@ -289,7 +289,6 @@ def state_at_signal(
         if at is not None:
             raise BadValue("'--at' is a time in a recording; add --trajectory FILE.csv")
         held = joint_values(machine, pose, "--q")
-        check_limits(machine, pose, "--q")
         q, posed = default_pose(machine, held)
         v, moving = default_velocity(machine, q, *speeds(machine, speed))
         return {"q": q, "v": v}, [("pose", posed), ("speed", moving)]
@@ -308,6 +307,85 @@ def state_at_signal(
     for sentence in motion.speeds_above_limits(machine):
         warn(sentence)
     return {"trigger": Trigger(motion, instant)}, facts
+
+
+# -- room that a stop takes ---------------------------------------------------------------------
+
+
+@command(
+    app,
+    "swept six_axis_arm --q joint_2=30deg --speed 80% -o swept.stl",
+    codes="0 the robot is at rest and held; 1 it is not",
+    panel=STOPS,
+)
+def swept(
+    robot: RobotFile,
+    output: Annotated[
+        Path | None,
+        file_option(
+            "File to write; its ending says which kind.",
+            "--output",
+            "-o",
+            ends=(".stl", ".ply", ".obj", ".glb"),
+        ),
+    ] = None,
+    q: Pose = None,
+    speed: Speed = None,
+    payload: Load = None,
+    category: Number = "0",
+    brakes: BrakesFile = None,
+    accuracy: Annotated[
+        str, text_option("How far the volume may stand out: 10mm.", "L", "--accuracy")
+    ] = "0.005",
+    force: Force = False,
+    as_json: AsJson = None,
+) -> int:
+    """Compute a volume that the robot does not leave from the signal until it is at rest.
+
+    For CAD: overlapping convex pieces. A planning aid, not a safety certificate.
+    """
+    check_targets([*robot.inputs, brakes], force=force, json=as_json, output=output)
+    how = stop_category(category, on_path=False, law=None, time_limit=None)
+    machine, load = robot.load(), None if payload is None else weight(payload)
+    chosen, _ = brakes_for(machine, robot.file, brakes, load or 0.0)
+    state, _ = state_at_signal(machine, q or (), speed or (), None, None)
+    result = compute_stop(machine, **state, brakes=chosen, category=how, payload=load)
+    volume = result.swept_volume(tolerance=length(accuracy, "--accuracy"))
+    written = [] if output is None else [volume.export(output)]
+    give_result(
+        as_json, lambda: _document(result, volume), lambda: _report(result, volume), written
+    )
+    return Exit.DONE if result.holds else Exit.FAILED
+
+
+def _document(result: StopResult, volume: SweptVolume) -> dict[str, Any]:
+    return {
+        "robot": result.robot.name,
+        "outcome": result.outcome,
+        "stopping_time_s": result.stopping_time,
+        "bounds_m": volume.bounds.tolist(),
+        "volume_m3": volume.volume,
+        "excess_m": volume.excess,
+        "triangles": volume.triangles,
+        "bare": list(volume.bare),
+        "disclaimer": PLANNING_AID,
+    }
+
+
+def _report(result: StopResult, volume: SweptVolume) -> Report:
+    """Extents of the volume."""
+    low, high = volume.bounds
+    spans = zip("xyz", low, high, strict=True)
+    facts = [
+        ("stop", f"{result.outcome} after {milliseconds(result.stopping_time)}"),
+        *((axis, f"{number(1e3 * a, 0)} to {number(1e3 * b, 0)} mm") for axis, a, b in spans),
+        ("volume", f"about {volume.volume:.3g} m^3"),
+        ("too large by", f"{1e3 * volume.excess:.1f} mm at most"),
+        ("pieces", f"{sum(map(len, volume.parts.values()))}, {volume.triangles} triangles"),
+    ]
+    bare = [f"without shapes, and left out: {listed(volume.bare)}"] if volume.bare else []
+    blocks = KeyValues.of("Swept volume", facts), Notes.of("Notes", bare, "caution")
+    return Report.of(f"{result.robot.name}: what the stop sweeps", blocks, PLANNING_AID)
 
 
 # -- brakes -------------------------------------------------------------------------------------

@@ -287,12 +287,12 @@ def compare(
     A planning aid, not a safety certificate.
     """
     check_targets([*robot.inputs, table], json=as_json, plot=plot)
-    if (trace := _trace(table, signal, payload, plot)) is not None:
-        machine, chosen, facts = _machine(robot, brakes)
-        laid = align(machine, trace, chosen)
+    measured = _measured(table, signal, payload, plot)
+    machine, chosen, facts = _machine(robot, brakes)
+    if isinstance(measured, StopTrace):
+        laid = align(machine, measured, chosen)
         return _give_trace(laid, [laid], facts, plot, as_json)
-    machine, rows, chosen, facts = _read(robot, table, brakes)
-    comparison = compare_stops(rows.attempt(machine, chosen), rows)
+    comparison = compare_stops(measured.attempt(machine, chosen), measured)
     give_result(
         as_json,
         lambda: _with_brakes(comparison.as_dict(), chosen, facts),
@@ -346,21 +346,21 @@ def fit(
     inputs = [*robot.inputs, table]
     check_targets(inputs, json=as_json, plot=plot)
     check_targets(inputs, force=force, output=output)
-    if (trace := _trace(table, signal, payload, plot)) is not None:
-        machine, start, facts = _machine(robot, brakes)
+    measured = _measured(table, signal, payload, plot)
+    machine, start, facts = _machine(robot, brakes)
+    if isinstance(measured, StopTrace):
         if law is not None:
             raise BadValue("'--law' is fitted to tables of stops; leave it out")
-        made = fit_traces(machine, trace, start, parameter or ("dynamic_torque",))
+        made = fit_traces(machine, measured, start, parameter or ("dynamic_torque",))
         more = [] if output is None else [made.brakes.to_yaml(output)]
         return _give_trace(made, made.overlays, facts, plot, as_json, more)
-    machine, rows, start, facts = _read(robot, table, brakes)
     result: Fit | LawFits
     if law is None:
-        result = fitted(machine, rows, start, parameter or ("dynamic_torque",))
+        result = fitted(machine, measured, start, parameter or ("dynamic_torque",))
     elif parameter:
         raise BadValue("'--law' fits all numbers of the law: leave out --parameter")
     else:
-        result = fit_law(machine, rows, start, list(LAWS) if law == "all" else [law])
+        result = fit_law(machine, measured, start, list(LAWS) if law == "all" else [law])
     give_result(
         as_json,
         lambda: _with_brakes(result.as_dict(), start, facts),
@@ -371,17 +371,17 @@ def fit(
     return Exit.FAILED if best is not None and best.comparison.failed else Exit.DONE
 
 
-def _trace(
+def _measured(
     file: Path, signal: str | None, payload: str | None, plot: Path | None
-) -> StopTrace | None:
-    """The recording in a file; None if it is a table of stops."""
+) -> StopTrace | StoppingTable:
+    """What a file has: the recording of a stop, or a table of stops."""
     lines = (row.cells for row in read_table_rows(file, "table of stops"))
     if "joint" in next((cells for cells in lines if not cells[0].startswith("#")), ["joint"]):
         given = (("signal", signal), ("payload", payload), ("plot", plot))
         for name, word in given:
             if word is not None:
                 raise BadValue(f"'--{name}' is of a recorded motion; {file} is a table of stops")
-        return None
+        return StoppingTable.from_csv(file)
     return StopTrace.from_csv(
         file,
         signal=None if signal is None else time(signal, "--signal"),
@@ -412,15 +412,6 @@ def _machine(robot: RobotFile, brakes: Path | None) -> tuple[Mechanism, Brakes, 
     chosen, remarks = brakes_for(machine, robot.file, brakes)
     facts = [("brakes", chosen.source if chosen.source != "template" else "guessed"), *remarks]
     return machine, chosen, facts
-
-
-def _read(
-    robot: RobotFile, table: Path, brakes: Path | None
-) -> tuple[Mechanism, StoppingTable, Brakes, list[Fact]]:
-    """Robot, table and brakes, and a line on where these come from."""
-    rows = StoppingTable.from_csv(table)
-    machine, chosen, facts = _machine(robot, brakes)
-    return machine, rows, chosen, facts
 
 
 def _with_brakes(document: dict[str, Any], brakes: Brakes, facts: list[Fact]) -> dict[str, Any]:

@@ -69,29 +69,30 @@ def gravity_vector(word: str) -> tuple[float, ...]:
     return vector(word, "--gravity", "m/s^2", "0,0,-9.81")
 
 
-def joint_values(robot: Mechanism, words: Sequence[str], option: str) -> dict[str, list[float]]:
-    """Joints and their coordinates, e.g. ``elbow=30deg``, ``lift=0.2`` or ``ball=0,0,0,1``."""
+def joint_values(
+    robot: Mechanism, words: Sequence[str], option: str, way_out: str | None = ""
+) -> dict[str, list[float]]:
+    """Joints and their coordinates, e.g. ``elbow=30deg``, ``lift=0.2`` or ``ball=0,0,0,1``.
+
+    Those outside the limits of their joints are refused with a ``way_out``, unless it is None.
+    """
+    typed: dict[str, str] = {}
     held: dict[str, list[float]] = {}
     for word in words:
         name, value = _pair(word, option, "elbow=0.3")
         units = robot.coordinates(name).units()
         numbers = [_number(part, units, f"{option} {name}=", "0.3") for part in value.split(",")]
         _once(held, name, option)
-        held[name] = numbers
-    return held
-
-
-def check_limits(robot: Mechanism, words: Sequence[str], option: str, way_out: str = "") -> None:
-    """Refuse coordinates outside the limits of their joints; ``words`` as of `joint_values`."""
-    held, typed = joint_values(robot, words, option), dict(_pair(x, option, "") for x in words)
+        held[name], typed[name] = numbers, value
     q = robot.configuration(held)
-    for name, _, least, most, hint in outside_limits(robot, q, held):
+    for name, _, least, most, hint in outside_limits(robot, q, () if way_out is None else held):
         if in_units(typed[name], {"": 1.0}) is None:  # the unit was said
             hint = ""
         raise BadValue(
             f"'{option} {name}={typed[name]}' is outside the limits of the joint, "
             f"{_range(robot, name, least, most)}{hint}{way_out}"
         )
+    return held
 
 
 def _range(robot: Mechanism, name: str, least: float, most: float) -> str:
