@@ -20,6 +20,7 @@ from pinloop.model.mechanism import build
 from pinloop.model.pairs import MotionGroup
 from pinloop.model.transformations import carried_state
 
+from .. import linkages as ll
 from .. import mechanisms as m
 from .. import screw_tables as tables
 from .. import switching as s
@@ -104,6 +105,18 @@ def test_the_coordinate_of_a_joint_is_the_same_wherever_the_loop_is_cut(cut: str
             close(turned / 2e-4, rate_of(machine, q, v, name), 1e-6)
             slope = (rate_of(machine, ahead, v, name) - rate_of(machine, behind, v, name)) / 2e-4
             close(drift_of(machine, q, v, name), slope, 1e-5)
+
+
+def test_a_joint_that_regularization_turned_over_moves_as_described() -> None:
+    plain = tables.build(ll.turned_over(m.sarrus(), "b3"))
+    machine = pl.regularize(plain)
+    loop, joint = machine.loop("b3"), next(x for x in plain.description.joints if x.name == "b3")
+    assert (loop.body_a, loop.body_b) == (joint.child, joint.parent)
+    q, v = moving(plain, 3)
+    close(angle_of(machine, q, "b3"), angle_of(plain, q, "b3"), 1e-12)
+    close(rate_of(machine, q, v, "b3"), rate_of(plain, q, v, "b3"), 1e-12)
+    assert abs(rate_of(plain, q, v, "b3")) > 0.1
+    close(drift_of(machine, q, v, "b3"), drift_of(plain, q, v, "b3"), 1e-12)
 
 
 def kinematics(machine: pl.Mechanism, data: pin.Data, q: Array, v: Array) -> None:

@@ -94,7 +94,7 @@ LOP = constant([[1, 2, 3], [0, 1, 0], [0, 0, 1]])
         (replace(good(), couplings=(Coupling("c", ("crank",) * 2, ((0, 1),) * 2),)), "different"),
         (replace(good(), couplings=(Coupling("c", ("crank",), ((1,),)),)), r"coefficients \(1,\)"),
         (replace(good(), couplings=(Coupling("c", ("crank",), ((0, np.inf),)),)), "coefficients"),
-        (replace(good(), couplings=(Coupling("c", ("close",), ((0, 1),)),)), "'close'"),
+        (replace(good(), couplings=(Coupling("c", ("close",), ((0, 1, 1),)),)), "'close'"),
     ],
 )  # fmt: skip
 def test_a_description_that_is_no_machine_says_what_is_wrong(
@@ -136,10 +136,10 @@ def test_what_moves_without_mass_is_warned_of_unless_only_kinematics_is_wanted()
 def test_what_a_cut_joint_cannot_have_is_not_lost_silently() -> None:
     *tree, cut = good().joints
     for change, word in (
-        ({"lower": (0.0,), "upper": (1.0,)}, "limit"),
-        ({"damping": (1.0,)}, "damping"),
-        ({"friction": (1.0,)}, "friction"),
-        ({"armature": (1.0,)}, "armature"),
+        ({"lower": (0.0,), "upper": (1.0,)}, "; not used: position limits"),
+        ({"damping": (1.0,)}, "; not used in stops: damping"),
+        ({"friction": (1.0,)}, "; not used in stops: friction"),
+        ({"armature": (1.0,)}, "; not used: armature"),
     ):
         joint = replace(cut, **change)  # type: ignore[arg-type]
         (warning,) = build(replace(good(), joints=(*tree, joint))).warnings

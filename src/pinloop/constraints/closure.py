@@ -9,24 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 import pinocchio as pin
-from numpy.polynomial.polynomial import polyder
 from numpy.typing import ArrayLike
 
 from ..boundary.arguments import flat_numbers, public
 from ..boundary.marks import Array, Mask
-from ..model.description import Coupling
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
 from ..model.pairs import Component, MotionGroup, Spherical
 from ..model.tree import LoopJoint, TreeKinematics
-from .relative_motion import RowSlopes, frame_slopes, stacked
-
-Placed: TypeAlias = pin.Data | TreeKinematics
-"""Frame placements and joint Jacobians at a configuration."""
+from .couplings import CouplingRow
+from .relative_motion import (
+    Placed,
+    RowSlopes,
+    frame_slopes,
+    loop_sides,
+    stacked,
+    world_jacobian,
+)
 
 _WORLD = pin.ReferenceFrame.WORLD
 
@@ -77,23 +79,11 @@ class Constraints:
             for coupling in robot.couplings
             if report is None or coupling.name in report.couplings
         )
-        for coupling in self.couplings:
-            lead = robot.coordinates(coupling.joints[0])
-            turning = not robot.is_translation[lead.v.start]
-            self.rows_of[coupling.name] = slice(len(angular), len(angular) + 1)
-            angular.append(turning)
+        self._coupled = [CouplingRow(robot, coupling) for coupling in self.couplings]
+        for row in self._coupled:
+            self.rows_of[row.name] = slice(len(angular), len(angular) + 1)
+            angular.append(row.angular)
         self.angular: tuple[bool, ...] = tuple(angular)
-        self._columns = {
-            coupling.name: [robot.coordinates(joint) for joint in coupling.joints]
-            for coupling in self.couplings
-        }
-        self._polynomials = {
-            coupling.name: [
-                [polyder(polynomial, order).tolist() for order in range(4)]
-                for polynomial in coupling.polynomials
-            ]
-            for coupling in self.couplings
-        }
 
     def components(self, loop: LoopJoint) -> list[tuple[Component, Array]] | None:
         """What each row of a loop takes of its motion, see `Pair.components`.
@@ -143,7 +133,7 @@ class Constraints:
     def _sides(self) -> Array:
         """Per row of a loop and coordinate 1 if it moves B alone, -1 if A alone, else 0."""
         loops = self.robot.loops
-        sides = np.array([self._sides_of(loop) for loop in loops])
+        sides = np.array([loop_sides(self.robot, loop) for loop in loops])
         sides = sides.reshape(len(loops), self.robot.nv)
         return np.repeat(sides, [len(self._select[loop.name]) for loop in loops], axis=0)
 
@@ -153,8 +143,8 @@ class Constraints:
         looks = np.zeros((len(self), self.robot.nv), dtype=bool)
         looks[: len(self._sides)] = self._sides != 0.0
         for coupling in self.couplings:
-            places = [at.v.start for at in self._columns[coupling.name]]
-            looks[self.rows_of[coupling.name], places] = True
+            for joint in self.robot.tree_joints(coupling.joints):
+                looks[self.rows_of[coupling.name], self.robot.coordinates(joint).v] = True
         return looks
 
     def __len__(self) -> int:
@@ -195,8 +185,8 @@ class Constraints:
             else:
                 rows = self._select[loop.name] @ loop.pair.residual(T)
             residual[self.rows_of[loop.name]] = rows
-        for coupling in self.couplings:
-            residual[self.rows_of[coupling.name]] = sum(self._terms(coupling, q, 0))
+        for row in self._coupled:
+            residual[self.rows_of[row.name]] = row.residual(data, q)
         return residual
 
     def jacobian_at(self, data: Placed, q: Array) -> Array:
@@ -224,32 +214,21 @@ class Constraints:
             frames = [(loop.frame_a, loop.frame_b) for loop in loops]
             lam = [multipliers[self.rows_of[loop.name]] for loop in loops]
             parts.append(frame_slopes(tree, frames, selectors, lam))
-        for coupling in self.couplings:
-            weight = float(multipliers[self.rows_of[coupling.name]][0])
-            parts.append(self._coupling_slopes(tree, coupling, (q, v, a), weight))
+        if self._coupled:
+            with self.robot.workspace() as data:
+                pin.forwardKinematics(self.robot.model, data, q, v, np.zeros(len(v)))
+                pin.computeJointJacobians(self.robot.model, data)
+                pin.updateFramePlacements(self.robot.model, data)
+                for row in self._coupled:
+                    weight = float(multipliers[self.rows_of[row.name]][0])
+                    parts.append(row.slopes(tree, data, (q, v, a), weight))
         return stacked(parts, len(tree.twists))
-
-    def _coupling_slopes(
-        self, tree: MovingTree, coupling: Coupling, state: tuple[Array, Array, Array], weight: float
-    ) -> RowSlopes:
-        """Derivatives of ``sum p' v`` and ``sum p' a + p'' v^2``."""
-        q, *motion = state
-        n, places = len(tree.twists), [at.v.start for at in self._columns[coupling.name]]
-        v, a = (part[places] for part in motion)
-        slope, bend, third = (np.array(self._terms(coupling, q, k)) for k in (1, 2, 3))
-        columns = tree.chain.columns[places]
-        J, rate_q, by_q, by_v = rows = np.zeros((4, 1, n))
-        values = (slope, bend * v, bend * a + third * v**2, 2.0 * bend * v)
-        rows[:, 0, columns] = np.array(values)
-        force = np.zeros((n, n))
-        force[columns, columns] = bend * weight
-        return RowSlopes(J, rate_q, by_q, by_v, force)
 
     def twist_jacobian(self, q: ArrayLike, loop: LoopJoint) -> Array:
         """Jacobian of the twist of B relative to A of a loop joint, expressed in B: (6, nv)."""
         with self.kinematics(self.robot.checked_configuration(q)) as at:
             to_b = at.oMf[loop.frame_b].toActionMatrixInverse()
-            return np.asarray(to_b @ self._world_jacobian(at) * self._sides_of(loop))
+            return np.asarray(to_b @ world_jacobian(at) * loop_sides(self.robot, loop))
 
     def wrench(self, data: Placed, loop: str, multipliers: Array) -> Array:
         """Wrench on body B of a loop joint, at and in frame B, force first, shape (6,)."""
@@ -279,30 +258,20 @@ class Constraints:
 
     def _jacobian(self, selectors: Array, data: Placed, q: Array) -> Array:
         """``S Ad(oMb^-1) (J_B - J_A)``, with the Jacobians of both sides in the world."""
-        jacobian: Array = selectors.dot(self._world_jacobian(data))
+        jacobian: Array = selectors.dot(world_jacobian(data))
         jacobian *= self._sides
-        if not self.couplings:
+        if not self._coupled:
             return jacobian
-        slopes = np.zeros((len(self.couplings), self.robot.nv))
-        for row, coupling in zip(slopes, self.couplings, strict=True):
-            for at, slope in zip(
-                self._columns[coupling.name], self._terms(coupling, q, 1), strict=True
-            ):
-                row[at.v.start] = slope
-        return np.vstack([jacobian, slopes])
+        return np.vstack([jacobian, *(row.jacobian(data, q) for row in self._coupled)])
 
     def _gamma(self, selectors: Array, data: pin.Data, q: Array, v: Array) -> Array:
-        """Loops first, then couplings: ``gamma`` of a polynomial is ``sum p'' v^2``."""
+        """Loops first, then couplings."""
         gamma = np.empty(len(self))
         for loop in self.robot.loops:
             rows = self.rows_of[loop.name]
             gamma[rows] = self._loop_gamma(loop, selectors[rows], data)
-        for coupling in self.couplings:
-            curvature = self._terms(coupling, q, 2)
-            rates = [v[at.v.start] for at in self._columns[coupling.name]]
-            gamma[self.rows_of[coupling.name]] = sum(
-                c * rate**2 for c, rate in zip(curvature, rates, strict=True)
-            )
+        for row in self._coupled:
+            gamma[self.rows_of[row.name]] = row.gamma(data, q, v)
         return gamma
 
     def _loop_gamma(self, loop: LoopJoint, selectors: Array, data: pin.Data) -> Array:
@@ -322,35 +291,6 @@ class Constraints:
             V = data.oMf[frame_b].actInv(V_b - V_a)
             gamma += self._select[loop.name] @ loop.pair.bias(_relative(data, loop), V.vector)
         return gamma
-
-    def _world_jacobian(self, data: Placed) -> Array:
-        """Joint Jacobians in the world, shape (6, nv)."""
-        jacobian: Array = data.J
-        return jacobian.reshape(6, -1) if jacobian.ndim == 1 else jacobian  # (6,) for nv = 1
-
-    def _sides_of(self, loop: LoopJoint) -> Array:
-        """Per coordinate 1 if it moves B alone, -1 if it moves A alone, else 0, shape (nv,)."""
-        sides = np.zeros(self.robot.nv)
-        for chain, sign in ((loop.loop.chain_a, -1.0), (loop.loop.chain_b, 1.0)):
-            for joint in filter(self.robot.model.existJointName, chain):  # others are fixed
-                sides[self.robot.coordinates(joint).v] = sign
-        return sides
-
-    def _terms(self, coupling: Coupling, q: Array, derivative: int) -> list[float]:
-        """``derivative``-th derivatives of the polynomials of a coupling at ``q``."""
-        columns = self._columns[coupling.name]
-        return [
-            _horner(coefficients[derivative], float(q[at.q.start]))
-            for coefficients, at in zip(self._polynomials[coupling.name], columns, strict=True)
-        ]
-
-
-def _horner(coefficients: list[float], x: float) -> float:
-    """Value of a polynomial."""
-    value = 0.0
-    for coefficient in reversed(coefficients):
-        value = value * x + coefficient
-    return value
 
 
 def _relative(data: Placed, loop: LoopJoint) -> pin.SE3:

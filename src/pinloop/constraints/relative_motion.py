@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pinocchio as pin
@@ -21,11 +21,14 @@ from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree, RelativeSlopes
 from ..model.pairs import MotionGroup, Pair
-from ..model.tree import LoopJoint, coordinate_names
+from ..model.tree import LoopJoint, TreeKinematics, coordinate_names
 from ..tolerances import COINCIDENT
 
 Place = str | tuple[str, ArrayLike]
 """A body or frame, for its origin, or that and a point in its axes [m], shape (3,)."""
+
+Placed: TypeAlias = pin.Data | TreeKinematics
+"""Frame placements and joint Jacobians at a configuration."""
 
 _TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
@@ -53,7 +56,8 @@ class JointMotion:
         self.closes_loop = self._loop is not None
         if self._loop is None:
             at = robot.coordinates(joint)
-            count, self._q, self._J = at.nv, at.q, np.eye(robot.nv)[at.v]
+            count, self._q, self._J = at.nv, at.q, np.zeros((at.nv, robot.nv))
+            self._J[:, at.v] = np.eye(at.nv)
             self.axes = coordinate_names(robot.tree, joint)
             self.is_translation: NDArray[np.bool_] = robot.is_translation[at.v]
         else:
@@ -68,7 +72,8 @@ class JointMotion:
                     "pair has no axes of its own; lock it as a whole, or act on bodies"
                 )
             count, self._pair = len(rates), pair
-            self._frames = _described_frames(robot, self._loop)
+            self._frames, sign = _described_frames(robot, self._loop)
+            self._sides = sign * loop_sides(robot, self._loop)
             self.axes = tuple(_TWIST[component] for component in rates.argmax(axis=1))
             self.is_translation = np.asarray(rates[:, :3].any(axis=1))
             self._constant = rates if given else None
@@ -96,7 +101,7 @@ class JointMotion:
         """Number of coordinates in q, or those that the axes of a loop joint would have."""
         return len(self.is_translation) if self._loop else int(self._q.stop - self._q.start)
 
-    def position(self, q: Array, data: pin.Data, near: float = 0.0) -> float:
+    def position(self, q: Array, data: Placed, near: float = 0.0) -> float:
         """Coordinate of a joint with one [rad, m].
 
         Args:
@@ -117,15 +122,19 @@ class JointMotion:
         angle = math.atan2(member.rotation[1, 0], member.rotation[0, 0])
         return near + math.remainder(angle - near, 2.0 * math.pi)
 
-    def jacobian(self, data: pin.Data) -> Array:
+    def jacobian(self, data: Placed) -> Array:
         """``J``, shape (k, nv): the axes move at ``J v``, and torques on them are ``J' tau``."""
         if self._loop is None:
             return self._J
-        a, b = (
-            pin.getFrameJacobian(self._model, data, frame, pin.LOCAL).reshape(6, -1)
-            for frame in self._frames
-        )
-        return np.asarray(self._rates(data) @ (b - self._to_b(data).toActionMatrix() @ a))
+        to_b = data.oMf[self._frames[1]].toActionMatrixInverse()
+        return np.asarray(self._rates(data) @ to_b @ world_jacobian(data) * self._sides)
+
+    def speeds(self, data: pin.Data, v: Array) -> Array:
+        """``J v`` of the velocities that ``data`` holds, shape (k,)."""
+        if self._loop is None:
+            return self._J @ v
+        a, b = (pin.getFrameVelocity(self._model, data, k, pin.LOCAL) for k in self._frames)
+        return np.asarray(self._rates(data) @ (b - self._to_b(data).act(a)).vector)
 
     def drift(self, data: pin.Data) -> Array:
         """Accelerations of the axes without joint accelerations, ``dJ/dt v``, shape (k,)."""
@@ -156,7 +165,7 @@ class JointMotion:
             return None
         return selected_slopes(tree, self._frames, self._constant[[*places]], multipliers)
 
-    def _rates(self, data: pin.Data) -> Array:
+    def _rates(self, data: Placed) -> Array:
         """What takes the twist of B relative to A to the rates of the axes, shape (k, 6)."""
         if self._constant is not None:
             return self._constant
@@ -164,18 +173,33 @@ class JointMotion:
         assert rates is not None
         return rates
 
-    def _to_b(self, data: pin.Data) -> pin.SE3:
+    def _to_b(self, data: Placed) -> pin.SE3:
         """Placement of frame A in frame B."""
         a, b = self._frames
         return data.oMf[b].actInv(data.oMf[a])
 
 
-def _described_frames(robot: Mechanism, loop: LoopJoint) -> tuple[int, int]:
-    """Frames A and B of a loop joint's description, also where regularization turned them over."""
+def _described_frames(robot: Mechanism, loop: LoopJoint) -> tuple[tuple[int, int], float]:
+    """Frames A and B of a loop joint's description; -1 where regularization turned them over."""
     declared = next(joint for joint in robot.description.joints if joint.name == loop.name)
     if (declared.parent, declared.child) == (loop.body_a, loop.body_b):
-        return loop.frame_a, loop.frame_b
-    return loop.frame_b, loop.frame_a
+        return (loop.frame_a, loop.frame_b), 1.0
+    return (loop.frame_b, loop.frame_a), -1.0
+
+
+def loop_sides(robot: Mechanism, loop: LoopJoint) -> Array:
+    """Per coordinate 1 if it moves B alone, -1 if it moves A alone, else 0, shape (nv,)."""
+    sides = np.zeros(robot.nv)
+    for chain, sign in ((loop.loop.chain_a, -1.0), (loop.loop.chain_b, 1.0)):
+        for joint in filter(robot.model.existJointName, chain):  # others are fixed
+            sides[robot.coordinates(joint).v] = sign
+    return sides
+
+
+def world_jacobian(data: Placed) -> Array:
+    """Twists of all coordinates in world axes at the world's origin, shape (6, nv)."""
+    jacobian: Array = data.J
+    return jacobian.reshape(6, -1) if jacobian.ndim == 1 else jacobian  # (6,) for nv = 1
 
 
 class BodyPoint:

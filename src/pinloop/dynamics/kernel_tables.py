@@ -74,6 +74,8 @@ def tables_of_rows(
         free = [len(pair.turns), *(float(axis in pair.slides) for axis in "xyz"), pair.advance]
         ties.append((a.parentJoint, a.placement, b.parentJoint, b.placement, free, along))
     for coupling in rows.couplings:
+        if robot.tree_joints(coupling.joints) != coupling.joints:
+            return None
         at = [robot.coordinates(joint) for joint in coupling.joints]
         scale = unit[rows.rows_of[coupling.name]][0]
         sums = zip(at, coupling.polynomials, strict=True)

@@ -7,7 +7,10 @@ which become loop joints is decided in `graph`.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -17,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from ..boundary.marks import Array
 from ..boundary.values import construct_again
+from ..tolerances import SAME
 from ..units import length_scale
 from .pairs import Pair
 
@@ -31,6 +35,9 @@ COORDINATES: tuple[Coordinates, ...] = get_args(Coordinates)
 LIMITS = ("lower", "upper", "velocity", "effort")
 LOSSES = ("damping", "friction", "armature")
 """Fields of a `Joint` with values per degree of freedom."""
+
+MOST_TEETH = 1000
+"""Largest whole number in the ratio of gears of which some joint closes a loop."""
 
 GROUND = "ground"
 """Name of the world as a body."""
@@ -147,6 +154,56 @@ class Coupling:
     def linear(name: str, joint: str, source: str, ratio: float, offset: float = 0.0) -> Coupling:
         """Coupling ``q_joint = ratio * q_source + offset``."""
         return Coupling(name, (joint, source), ((-offset, 1.0), (0.0, -ratio)))
+
+    def turn_period(self, loops: Mapping[str, Joint]) -> float | None:
+        """Smallest change of the row by whole turns of joints that close loops; 0 if none turns.
+
+        Placements of bodies do not tell how often such joints have turned, and so the row only up
+        to multiples of this. Joints with limits within a turn, `middle_of_turn`, need not count.
+
+        Args:
+            loops: those of its joints that close loops.
+
+        Returns:
+            None where there is none: gears whose ratio is not one of small whole numbers, and
+            polynomials of higher degree in a joint that may turn further.
+        """
+        slopes, free = list[float](), list[float]()
+        for name, (_, slope, *curved) in zip(self.joints, self.polynomials, strict=True):
+            joint = loops.get(name)
+            if joint is None or joint.pair.turns != "z" or joint.pair.advance:
+                continue
+            turns_once = middle_of_turn(joint) is not None
+            if any(curved) and not turns_once:
+                return None
+            if not any(curved) and slope:
+                slopes.append(slope)
+                free += [] if turns_once else [slope]
+        common = _common_measure(slopes)
+        return common if common is not None else _common_measure(free)
+
+
+def middle_of_turn(joint: Joint) -> float | None:
+    """Middle of the range of a joint [rad], if its file limits it to less than a turn."""
+    if len(joint.lower) == 1 and joint.upper[0] - joint.lower[0] < 2.0 * math.pi:
+        return 0.5 * (joint.lower[0] + joint.upper[0])
+    return None
+
+
+def _common_measure(slopes: Sequence[float]) -> float | None:
+    """The change by a turn that all changes by whole turns are multiples of; None if too small."""
+    if not slopes:
+        return 0.0
+    parts = [Fraction(slope / slopes[0]).limit_denominator(MOST_TEETH) for slope in slopes]
+    exact = all(
+        abs(part - slope / slopes[0]) <= SAME * abs(part)
+        for part, slope in zip(parts, slopes, strict=True)
+    )
+    below = math.lcm(*(part.denominator for part in parts))
+    if not exact or below > MOST_TEETH:
+        return None
+    above = math.gcd(*(part.numerator * below // part.denominator for part in parts))
+    return 2.0 * math.pi * abs(slopes[0]) * above / below
 
 
 @dataclass(frozen=True)

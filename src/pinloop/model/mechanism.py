@@ -20,19 +20,27 @@ from ..boundary.arguments import flat_numbers, public, require_kind
 from ..boundary.marks import Array, Mask
 from ..boundary.values import forward, stored_fields
 from ..errors import BadValue, SingularMass, UnknownName
-from ..tolerances import ROTATION, SAME_PLACE
+from ..tolerances import ROTATION
 from .description import GROUND, GROUND_NAMES, Coupling, Description, Drive, Geometry
 from .graph import Cluster, SpanningTree, clusters
 from .reduction import Regularization
-from .transformations import Space, carried_state, in_absolute_coordinates, with_payload, with_robot
+from .transformations import (
+    Space,
+    carried_state,
+    in_absolute_coordinates,
+    with_counted_turns,
+    with_payload,
+    with_robot,
+    without_joints,
+)
 from .tree import (
     JointCoordinates,
     LoopJoint,
-    TreeKinematics,
     grow_tree,
     joint_coordinates,
     linear_coordinates,
     loop_joints,
+    spread_of_joints,
 )
 from .validate import check_cuts, check_description, lacking_mass, warn_of_masses
 from .workspace import Memory, WorkSpaces
@@ -154,38 +162,27 @@ class Mechanism:
 
     @cached_property
     def length(self) -> float:
-        """Characteristic length [m], to weigh translations against rotations.
+        """Characteristic length [m], to weigh translations against rotations: `spread_of_joints`.
 
-        Root mean square distance of the joint frames from their centre at neutral, 1 m if they all
-        coincide. A robot keeps it when loops are taken out.
+        A robot keeps it when loops are taken out.
         """
-        if self.given_length is not None:
-            return self.given_length
-        placed = TreeKinematics(self.model).update(self.neutral).oMf
-        kinds = (pin.FrameType.JOINT, pin.FrameType.OP_FRAME)
-        points = np.array(
-            [
-                placed[index].translation
-                for index, frame in enumerate(self.model.frames)
-                if frame.type in kinds
-            ]
-        ).reshape(-1, 3)
-        if len(points) == 0:
-            return 1.0
-        spread = float(np.sqrt(np.mean(np.sum((points - points.mean(axis=0)) ** 2, axis=1))))
-        return spread if spread > SAME_PLACE else 1.0
+        return self.given_length or spread_of_joints(self.model)
 
     @cached_property
     def clusters(self) -> tuple[Cluster, ...]:
         """Loops and couplings by the joints that they share; clusters share none."""
+        joints = {loop.name: self.tree_joints([loop.name]) for loop in self.loops}
+        return clusters(joints | {x.name: self.tree_joints(x.joints) for x in self.couplings})
+
+    def tree_joints(self, joints: Iterable[str]) -> tuple[str, ...]:
+        """The joints of the tree that move some joints: themselves, or the loops that they close.
+
+        A joint of the tree is moved by itself.
+        """
+        chains = {x.name: (*x.loop.chain_a, *x.loop.chain_b) for x in self.loops}
         moving = frozenset(self.joints)
-        joints = {
-            loop.name: tuple(
-                name for name in (*loop.loop.chain_a, *loop.loop.chain_b) if name in moving
-            )
-            for loop in self.loops
-        }
-        return clusters(joints | {coupling.name: coupling.joints for coupling in self.couplings})
+        every = (name for joint in joints for name in chains.get(joint, (joint,)))
+        return tuple(name for name in dict.fromkeys(every) if name in moving)
 
     @cached_property
     def is_translation(self) -> Mask:
@@ -379,14 +376,8 @@ class Mechanism:
         return build(changed, kinematics_only=True)
 
     def without_loops(self, names: Iterable[str]) -> Mechanism:
-        """Return the robot with the named loop joints taken out; coordinates stay."""
-        gone = [self.loop(name).name for name in names]
-        joints = tuple(joint for joint in self.description.joints if joint.name not in gone)
-        actuated = self.description.actuated
-        if actuated is not None:
-            actuated = tuple(name for name in actuated if name not in gone)
-        drives = tuple(drive for drive in self.description.drives if drive.joint not in gone)
-        changed = replace(self.description, joints=joints, actuated=actuated, drives=drives)
+        """Return the robot without the named loop joints and their couplings; coordinates stay."""
+        changed = without_joints(self.description, {self.loop(name).name for name in names})
         return replace(build(changed, kinematics_only=True), given_length=self.length)
 
     def absolute(self, space: Space = "auto") -> Mechanism:
@@ -417,7 +408,8 @@ class Mechanism:
     ) -> tuple[Array, Array]:
         """The state of this robot from one in the coordinates of ``robot.absolute(space)``.
 
-        Angles are within half a turn; how often a joint has turned, bodies do not tell.
+        Angles are within half a turn, and as near to that as couplings allow: how often a joint
+        has turned, bodies do not tell.
 
         Args:
             q: configuration of ``robot.absolute(space)``.
@@ -426,7 +418,8 @@ class Mechanism:
         """
         there = self.absolute(space)
         q, v = there.checked_configuration(q), there.checked_velocity(v)
-        return carried_state(there.model, q, v, self.model)
+        q, v = carried_state(there.model, q, v, self.model)
+        return with_counted_turns(self.description, self.model, q), v
 
     def fitted(self, tolerance: float = 0.1) -> Mechanism:
         """Return the robot with its joint frames moved by the least that closes its loops.

@@ -6,20 +6,33 @@ unchanged on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import count
 from typing import Literal, TypeVar, get_args
 
 import numpy as np
 import pinocchio as pin
+from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike
 
 from ..boundary.arguments import flat_numbers
 from ..boundary.marks import Array
 from ..errors import BadValue
-from ..tolerances import CLOSED
-from .description import GROUND, Body, Coordinates, Description, Geometry, Joint, NamedFrame
+from ..tolerances import CLOSED, CONSISTENT
+from .description import (
+    GROUND,
+    MOST_TEETH,
+    Body,
+    Coordinates,
+    Coupling,
+    Description,
+    Geometry,
+    Joint,
+    NamedFrame,
+    middle_of_turn,
+)
 from .pairs import make_pair
 from .workspace import create_data
 
@@ -125,6 +138,18 @@ def with_robot(
     )
 
 
+def without_joints(description: Description, gone: Set[str]) -> Description:
+    """Return the description without some joints, and what is said of them."""
+    actuated = description.actuated
+    return replace(
+        description,
+        joints=tuple(joint for joint in description.joints if joint.name not in gone),
+        actuated=None if actuated is None else tuple(x for x in actuated if x not in gone),
+        drives=tuple(drive for drive in description.drives if drive.joint not in gone),
+        couplings=tuple(c for c in description.couplings if gone.isdisjoint(c.joints)),
+    )
+
+
 def _payload(mass: float, com: ArrayLike, inertia: ArrayLike | None) -> Body:
     """A payload as a body, checked."""
     weight = float(flat_numbers(mass, "the mass of the payload", 1)[0])
@@ -150,12 +175,6 @@ def in_absolute_coordinates(
     """
     if space not in get_args(Space):
         raise BadValue(f"space '{space}' is none of 'SE3', 'SO3xR3', 'auto'")
-    if description.couplings:
-        names = ", ".join(f"'{coupling.name}'" for coupling in description.couplings)
-        raise BadValue(
-            f"robot '{description.name}' has couplings ({names}), which need joint coordinates; "
-            "absolute coordinates have none"
-        )
     data = create_data(model)
     pin.framesForwardKinematics(model, data, pin.neutral(model))
     mounts = _mounts(description, model)
@@ -208,6 +227,11 @@ def carried_state(model: pin.Model, q: Array, v: Array, other: pin.Model) -> tup
             moving, at = joint.createData(), slice(joint.idx_v, joint.idx_v + joint.nv)
             joint.calc(moving, q_there, v_there)
             S = np.array(moving.S).reshape(6, -1)
+            if joint.nv == 1 and (pitch := float(S[:3, 0] @ S[3:, 0])):  # its shift tells turns
+                mount = places[parent] * other.jointPlacements[number]
+                shift = S[3:, 0] @ mount.actInv(places[number]).translation
+                q_there[joint.idx_q] = shift / pitch
+                joint.calc(moving, q_there, v_there)
             above = places[parent] * other.jointPlacements[number] * moving.M
             relative = twists[number] - places[number].actInv(places[parent]).act(twists[parent])
             step[at] = np.linalg.lstsq(S, pin.log6(above.actInv(places[number])).vector)[0]
@@ -216,6 +240,56 @@ def carried_state(model: pin.Model, q: Array, v: Array, other: pin.Model) -> tup
         if np.abs(step).max(initial=0.0) < CLOSED:
             break
     return q_there, v_there
+
+
+def with_counted_turns(description: Description, model: pin.Model, q: Array) -> Array:
+    """Add whole turns to angles within half a turn, so that couplings close as far as they can."""
+    hinges = {
+        joint.name: model.joints[model.getJointId(joint.name)]
+        for joint in description.joints
+        if joint.pair.dof == 1 and model.existJointName(joint.name)
+    }
+    couplings = [c for c in description.couplings if hinges.keys() >= {*c.joints}]
+    counted = {name for c in couplings for name in c.joints if hinges[name].nq == 1}
+    angles, known = dict[str, float](), dict[str, float]()
+    for joint in (joint for joint in description.joints if joint.name in counted):
+        x, middle = float(q[hinges[joint.name].idx_q]), middle_of_turn(joint)
+        if joint.pair.turns != "z" or joint.pair.advance:
+            known[joint.name] = x
+        elif middle is not None:
+            known[joint.name] = middle + math.remainder(x - middle, 2.0 * math.pi)
+        else:
+            angles[joint.name] = x
+    for name, x in (_turned(couplings, angles, known) or {}).items():
+        q[hinges[name].idx_q] = x
+    return q
+
+
+def _turned(
+    couplings: Sequence[Coupling], angles: Mapping[str, float], known: Mapping[str, float]
+) -> Mapping[str, float] | None:
+    """All coordinates, with whole turns added to the angles; None if that closes no couplings."""
+    for coupling in couplings:
+        terms = [*zip(coupling.joints, coupling.polynomials, strict=True)]
+        values = [float(polyval(known.get(name, 0.0), row)) for name, row in terms]
+        slopes = {name: row[1] for name, row in terms if name not in known and row[1]}
+        rest = sum(values)
+        if not slopes and abs(rest) > CONSISTENT:
+            return None
+        if len(slopes) == 1:
+            [(name, slope)] = slopes.items()
+            away = math.remainder(-rest / slope - angles[name], 2.0 * math.pi)
+            if abs(away) > CONSISTENT:
+                return None
+            return _turned(couplings, angles, {**known, name: -rest / slope - away})
+    uncounted = [name for name in angles if name not in known]
+    if not uncounted:
+        return known
+    for turns in sorted(range(-MOST_TEETH, MOST_TEETH + 1), key=abs):
+        x = angles[uncounted[-1]] + 2.0 * math.pi * turns
+        if closed := _turned(couplings, angles, {**known, uncounted[-1]: x}):
+            return closed
+    return None
 
 
 def _centre(description: Description, poses: Mapping[str, pin.SE3], group: Sequence[str]) -> Array:

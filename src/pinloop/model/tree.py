@@ -17,7 +17,7 @@ from ..boundary.arguments import flat_numbers
 from ..boundary.marks import Array, Mask
 from ..errors import BadValue
 from ..linalg.saddle import from_upper
-from ..tolerances import MOTION_SHARE, PURE_TRANSLATION, SINGULAR_MASS
+from ..tolerances import MOTION_SHARE, PURE_TRANSLATION, SAME_PLACE, SINGULAR_MASS
 from ..units import ANGLES, LENGTHS, rates
 from .description import GROUND, Body, Description, Joint
 from .graph import FundamentalLoop, SpanningTree, TreeEdge, spanning_tree
@@ -431,3 +431,18 @@ class TreeKinematics:
         self.oMi = placed
         self.oMf = [placed[parent] * placement for parent, placement in self._frames]
         return self
+
+
+def spread_of_joints(model: pin.Model) -> float:
+    """Root mean square distance of the joint frames from their centre at neutral [m].
+
+    1 m if they all coincide.
+    """
+    placed = TreeKinematics(model).update(pin.neutral(model)).oMf
+    kinds = (pin.FrameType.JOINT, pin.FrameType.OP_FRAME)
+    frames = [index for index, frame in enumerate(model.frames) if frame.type in kinds]
+    points = np.array([placed[index].translation for index in frames]).reshape(-1, 3)
+    if not len(points):
+        return 1.0
+    spread = float(np.sqrt(np.mean(np.sum((points - points.mean(axis=0)) ** 2, axis=1))))
+    return spread if spread > SAME_PLACE else 1.0

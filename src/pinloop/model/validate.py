@@ -41,15 +41,15 @@ _MOST_MOVING = 5000
 """Joints that move; Pinocchio's matrices for so many have 25 million numbers each."""
 _MOST_JOINTS = 50_000
 """All joints: Pinocchio looks through all frames for each one that it adds, half a minute here."""
-_LOST = {
-    "lower": "position limits",
+_LOST = {"lower": "position limits", "armature": "armature"}
+"""Properties of a joint that a cut one cannot have, as they are called in messages."""
+_NOT_IN_STOPS = {
     "velocity": "velocity limit",
     "effort": "effort limit",
     "damping": "damping",
     "friction": "friction",
-    "armature": "armature",
 }
-"""Properties of a joint that a cut one cannot have, as they are called in messages."""
+"""Those that runs and drives know of every joint, stops of those with coordinates."""
 _MASSLESS = "moves but has no mass"
 _NOT_DEFINITE = "has an inertia that is not positive definite"
 _IMPOSSIBLE = "has an inertia that no distribution of mass can have (triangle inequality)"
@@ -300,24 +300,28 @@ def check_cuts(description: Description, tree: SpanningTree) -> Description:
     """Check what the choice of cut joints means; return the description with warnings added."""
     cuts = {joint.name: joint for joint in tree.cuts}
     for coupling in description.couplings:
-        for name in coupling.joints:
-            if name in cuts:
-                raise LoadError(
-                    f"coupling '{coupling.name}' needs the coordinate of joint '{name}', which "
-                    "closes a loop and has none; cut another joint of the loop",
-                    source=description.source,
-                )
+        loops = {name: cuts[name] for name in coupling.joints if name in cuts}
+        bare = [name for name, x in loops.items() if x.pair.rates(pin.SE3.Identity()) is None]
+        if bare or coupling.turn_period(loops) is None:
+            names = ", ".join(f"'{name}'" for name in bare or loops)
+            raise LoadError(
+                f"coupling '{coupling.name}' needs to know how often {names} turned, which closes "
+                "a loop, so that its angle is known up to whole turns: give limits within one turn "
+                "or a ratio of whole numbers up to 1000, or let the joint be in the tree",
+                source=description.source,
+            )
     driven = {drive.joint for drive in description.drives if drive.rotor_inertia}
     warnings = []
     for name, joint in cuts.items():
-        values = {label: getattr(joint, key) for key, label in _LOST.items()}
-        values["rotor inertia"] = name in driven
-        lost = [label for label, given in values.items() if given]
-        if lost:
-            warnings.append(
-                f"joint '{name}' closes a loop and has no coordinate: its {', '.join(lost)} "
-                "are not used"
-            )
+        lost, unknown = (
+            [label for key, label in labels.items() if getattr(joint, key)]
+            for labels in (_LOST, _NOT_IN_STOPS)
+        )
+        lost += ["rotor inertia"] if name in driven else []
+        for values, unused in ((lost, "not used"), (unknown, "not used in stops")):
+            if values:
+                where = f"joint '{name}' closes a loop and has no coordinate"
+                warnings.append(f"{where}; {unused}: {', '.join(values)}")
     for edge in tree.edges:
         joint = edge.joint
         if joint.lower and len(joint.lower) != coordinate_count(joint, edge.orientation):
