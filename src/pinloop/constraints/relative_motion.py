@@ -163,7 +163,7 @@ class JointMotion:
             return constant_rows(J[[*places]])
         if self._constant is None:
             return None
-        return selected_slopes(tree, self._frames, self._constant[[*places]], multipliers)
+        return frame_slopes(tree, [self._frames], [self._constant[[*places]]], [multipliers])
 
     def _rates(self, data: Placed) -> Array:
         """What takes the twist of B relative to A to the rates of the axes, shape (k, 6)."""
@@ -207,7 +207,7 @@ class BodyPoint:
 
     def __init__(self, robot: Mechanism, place: Place) -> None:
         self._model = robot.model
-        self._point: Array | None = None
+        self._point = np.zeros(3)
         if isinstance(place, str):
             self.name = place
         else:
@@ -225,20 +225,18 @@ class BodyPoint:
     def position(self, data: pin.Data) -> Array:
         """Where it is in the world [m], shape (3,)."""
         placement = data.oMf[self._frame]
-        return np.array(placement.translation if self._point is None else placement * self._point)
+        return np.array(placement * self._point)
 
     def jacobian(self, data: pin.Data) -> Array:
         """Of its velocity in the world's axes, shape (3, nv)."""
         J = pin.getFrameJacobian(self._model, data, self._frame, pin.LOCAL_WORLD_ALIGNED)
         J = J.reshape(6, -1)
-        if self._point is None:
-            return np.asarray(J[:3])
         lever = data.oMf[self._frame].rotation @ self._point
         return np.asarray(J[:3] - pin.skew(lever) @ J[3:])
 
     def motion(self, tree: MovingTree) -> tuple[Array, Array]:
         """Position and Jacobian in a tree, shapes (3,) and (3, n)."""
-        return tree.point(self._frame, self._offset)
+        return tree.point(self._frame, self._point)
 
     def force_slope(self, tree: MovingTree, force: Array, *, turns: bool = False) -> Array:
         """Derivatives of the generalised forces of a force on the point, ``[j, i]`` of j by i.
@@ -248,16 +246,11 @@ class BodyPoint:
             force: in the axes of the world [N], shape (3,).
             turns: whether the force turns with the frame.
         """
-        slope = tree.point_force_slope(self._frame, self._offset, force)
+        slope = tree.point_force_slope(self._frame, self._point, force)
         if not turns:
             return slope
         angular = tree.moves(self._frame)[:, None] * tree.twists[:, 3:]
         return np.asarray(slope + self.motion(tree)[1].T @ np.cross(angular, force).T)
-
-    @property
-    def _offset(self) -> Array:
-        """The point in the axes of the frame."""
-        return np.zeros(3) if self._point is None else self._point
 
     def turned(self, force: Array, data: pin.Data) -> Array:
         """A force in the axes of the frame, in those of the world."""
@@ -330,13 +323,6 @@ def stacked(parts: Sequence[RowSlopes], n: int) -> RowSlopes:
     J, rate_q, acceleration_q, acceleration_v = rows
     force_q = sum((part.force_q for part in parts), np.zeros((n, n)))
     return RowSlopes(J, rate_q, acceleration_q, acceleration_v, force_q)
-
-
-def selected_slopes(
-    tree: MovingTree, frames: tuple[int, int], S: Array, multipliers: Array
-) -> RowSlopes:
-    """Slopes of rows ``S V`` of the twist of frame B relative to A, in B, with a constant ``S``."""
-    return frame_slopes(tree, [frames], [S], [multipliers])
 
 
 Selector = Array | tuple[Pair, Array]

@@ -19,7 +19,7 @@ from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
 from ..tolerances import DIFFERENCE_STEP, NO_DIRECTION
-from .relative_motion import JointMotion, RowSlopes, selected_slopes
+from .relative_motion import JointMotion, RowSlopes, frame_slopes
 from .rows import BoundRow, Row, Terms
 
 _UNIVERSE = 0
@@ -66,7 +66,7 @@ class _BoundNoSlip(BoundRow):
 
     def slopes(self, tree: MovingTree, multipliers: Array) -> RowSlopes | None:
         selector = np.append(self._axis, np.zeros(3))[None]
-        return selected_slopes(tree, (_UNIVERSE, self._frame), selector, multipliers)
+        return frame_slopes(tree, [(_UNIVERSE, self._frame)], [selector], [multipliers])
 
 
 @public
