@@ -236,7 +236,8 @@ class Block:
         """Factor of the mass matrix, with inertia on loan where it has none."""
         self.loans = []
         self._factor, exists = cholesky(M)
-        if exists and (self._sure or self._is_regular(M)):
+        pivots = np.diagonal(self._factor)
+        if exists and (self._sure or np.all(pivots**2 > THIN_MASS * np.diagonal(M))):
             return
         whole = from_upper(M)
         diagonal = np.maximum(np.diagonal(whole), 0.0)
@@ -252,10 +253,6 @@ class Block:
         self._factor, exists = cholesky(whole)
         if not exists:
             raise SingularMass("the mass matrix is not positive definite")
-
-    def _is_regular(self, M: Array) -> bool:
-        pivots = np.diagonal(self._factor)
-        return bool(np.all(pivots**2 > THIN_MASS * np.diagonal(M)))
 
     # -- forces and motion --------------------------------------------------------------------
 

@@ -217,7 +217,7 @@ class _ArticulatedSolver(BoundStateFormulation):
             apart = apart + self.blocks.below_biases()
         forces, targets = self.blocks.inertial_forces(), self.handles.targets()
         load = Load(forces, tau, apart, targets, further.values)
-        return self._problem(further).solve(load)
+        return Problem(self.handles, further.J).solve(load)
 
     def _ranks_around_home(self) -> dict[int, Indices]:
         """The largest ranks of inner matrices at the home and beside it; none without a home.
@@ -259,11 +259,11 @@ class _ArticulatedSolver(BoundStateFormulation):
         v = v.copy()
         v[self._locked] = 0.0
         self._update(q, v)
-        problem, of_loops = self._problem(further), slice(self.handles.of_cuts, None)
+        problem, of_loops = Problem(self.handles, further.J), slice(self.handles.of_cuts, None)
         nothing = problem.zero()
         nothing.target[of_loops] = -self.handles.measure(self.blocks.velocity())[of_loops]
         load = replace(nothing, values=further.values - further.J @ v)
-        return np.asarray(v + self._shift(problem, load))
+        return np.asarray(v + problem.solve(load).a)
 
     def position(self, q: Array, further: Callable[[Array], FurtherRows]) -> Array:
         rest = np.zeros(self._robot.nv)
@@ -278,17 +278,11 @@ class _ArticulatedSolver(BoundStateFormulation):
                 return trial if new < error else best
             best, error = trial, new
             self._update(trial, rest)
-            problem = self._problem(rows)
+            problem = Problem(self.handles, rows.J)
             target = np.concatenate([np.zeros(self.handles.of_cuts), -residual])
             load = replace(problem.zero(), target=target, values=rows.values)
-            trial = pin.integrate(self._robot.model, best, self._shift(problem, load))
+            trial = pin.integrate(self._robot.model, best, problem.solve(load).a)
         return best
-
-    def _problem(self, further: FurtherRows) -> Problem:
-        return Problem(self.handles, further.J)
-
-    def _shift(self, problem: Problem, load: Load) -> Array:
-        return problem.solve(load).a
 
 
 def _set_units(robot: Mechanism, blocks: Blocks, cuts: CutJoints, loops: LoopJoints) -> None:

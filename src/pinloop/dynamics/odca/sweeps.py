@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from ...boundary.marks import Array, Indices
 from ...linalg.dense import Factors, factorize, factorize_singular
+from ...spatial.lie import apply
 from .assembly_tree import AssemblyTree, Group, Shape
 
 
@@ -119,10 +120,10 @@ class Sweeps:
         for work, inner in zip(reversed(self._works), reversed(free), strict=True):
             factors, forces, both = work.factors, inner, inner
             if work.group.outer:
-                forces = inner - _apply(factors.across, x[work.outer_at])
+                forces = inner - apply(factors.across, x[work.outer_at])
                 both = np.hstack([inner, moves[work.shape][work.made, : work.outer]])
-            x[work.inner_at] = _apply(factors.root.transpose(0, 2, 1), forces)
-            work.hand_down(_apply(factors.basis, both), moves)
+            x[work.inner_at] = apply(factors.root.transpose(0, 2, 1), forces)
+            work.hand_down(apply(factors.basis, both), moves)
         return x, moves
 
     def _free(self, work: _Work, y: Array) -> Array:
@@ -134,10 +135,10 @@ class Sweeps:
             for child in work.children:
                 beta[:, child.columns] += self._beta[child.shape][child.pieces]
             rest -= beta[:, : work.inner]
-        free = _apply(work.factors.root, rest)
+        free = apply(work.factors.root, rest)
         if work.group.outer:
             beta_out = self._beta[work.shape][work.made]
-            beta_out[:] = _apply(work.factors.across.transpose(0, 2, 1), free)
+            beta_out[:] = apply(work.factors.across.transpose(0, 2, 1), free)
             if beta is not None:
                 beta_out += beta[:, work.inner :]
         return free
@@ -241,8 +242,3 @@ def _as_slice(indices: NDArray[np.intp]) -> slice | NDArray[np.intp]:
     if step > 0 and np.all(steps == step):
         return slice(int(indices[0]), int(indices[-1]) + 1, step)
     return indices
-
-
-def _apply(A: Array, x: Array) -> Array:
-    """Matrix times vector, piece by piece."""
-    return np.asarray((A @ x[:, :, None])[:, :, 0])
