@@ -20,7 +20,7 @@ from ..constraints.relative_motion import RowSlopes
 from ..constraints.rows import Row, RowSet
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
-from ..model.moving_tree import MovingTree
+from ..model.moving_tree import MovingTree, load_slopes
 from ..tolerances import HOLONOMIC
 from .derivatives import joint_chain
 from .drives import DriveTorques
@@ -75,7 +75,7 @@ def christoffel(robot: Mechanism, q: ArrayLike) -> Array:
     quaternions it is the symmetric part.
     """
     q, rest = robot.checked_configuration(q), np.zeros(robot.nv)
-    slopes = [_load_slopes(robot, q, unit, rest)[1] for unit in np.eye(robot.nv)]
+    slopes = [load_slopes(joint_chain(robot), q, unit, rest)[1] for unit in np.eye(robot.nv)]
     gamma = 0.5 * np.array(slopes).reshape(3 * (robot.nv,)).transpose(1, 0, 2)
     return np.asarray(0.5 * (gamma + gamma.transpose(0, 2, 1)))  # alike to the last bit
 
@@ -91,17 +91,12 @@ def coriolis(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
     """
     q, v = robot.checked_configuration(q), robot.checked_velocity(v)
     units, M = np.eye(robot.nv), EquationsOfMotion(robot).mass(q)
-    twice = _load_slopes(robot, q, v, np.zeros(robot.nv))[1]
+    twice = load_slopes(joint_chain(robot), q, v, np.zeros(robot.nv))[1]
     p = M @ v
     for a, x in enumerate(units):
         twice[a] += [p @ group_bracket(robot, x, y) for y in units]
         twice[a] -= M @ group_bracket(robot, x, v)
     return 0.5 * twice
-
-
-def _load_slopes(robot: Mechanism, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
-    """Derivatives of ``M a + nle`` by positions and velocities."""
-    return MovingTree(joint_chain(robot), q, v, a).load_slopes()
 
 
 @public

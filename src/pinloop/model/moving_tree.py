@@ -191,12 +191,9 @@ class RelativeSlopes(NamedTuple):
 
 def load_slopes(chain: JointChain, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
     """Derivatives of ``M a + nle`` by positions and velocities, shape (n, n) each."""
-    return _load_slopes(chain, chain.configuration(q), chain.velocity(v), chain.velocity(a))
-
-
-def _load_slopes(chain: JointChain, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
+    state = chain.configuration(q), chain.velocity(v), chain.velocity(a)
     with chain.spaces.lend(chain.model) as data:
-        pin.computeRNEADerivatives(chain.model, data, q, v, a)
+        pin.computeRNEADerivatives(chain.model, data, *state)
         return np.array(data.dtau_dq), np.array(data.dtau_dv)
 
 
@@ -231,7 +228,7 @@ class MovingTree:
 
     def load_slopes(self) -> tuple[Array, Array]:
         """Derivatives of ``M a + nle`` by positions and velocities, shape (n, n) each."""
-        return _load_slopes(self.chain, *self._state)
+        return load_slopes(self.chain, *self._state)
 
     def placement(self, frame: int) -> pin.SE3:
         """Of a frame in the world."""
