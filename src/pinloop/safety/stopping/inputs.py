@@ -14,8 +14,9 @@ import numpy as np
 
 from ...boundary.arguments import require_kind
 from ...errors import BadValue, UnknownName
-from ..brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, JointBrake
+from ..brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, Chain, JointBrake
 from .history import StopHistory
+from .plan import Trigger
 from .prepared_robot import payload_of
 from .reference import RecordedPiece
 
@@ -152,6 +153,15 @@ def recorded_motion(history: StopHistory) -> RecordedPiece | None:
     """The recorded motion that the robot was on."""
     first = history.plan.reference.pieces[0]
     return first if isinstance(first, RecordedPiece) else None
+
+
+def trigger_of(history: StopHistory, chain: Chain) -> Trigger:
+    """The trigger of a stop, with times of a signal chain."""
+    times = {name: getattr(chain, name) for name in CHAIN_PARAMETERS}
+    recorded = recorded_motion(history)
+    if recorded is None:
+        return Trigger(**times)
+    return Trigger(recorded.motion, recorded.signal, **times)
 
 
 def _followed(history: StopHistory) -> list[str]:

@@ -18,8 +18,8 @@ from ...tolerances import INPUT_STEP
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import CHAIN_PARAMETERS
 from .history import StopHistory
-from .inputs import OF_PLAN, StopInput, brake_number, recorded_motion
-from .plan import Plan, Trigger, make_plan
+from .inputs import OF_PLAN, StopInput, brake_number, recorded_motion, trigger_of
+from .plan import Plan, make_plan
 from .reference import EvenPiece, Piece, Reference, ramp_ends
 from .stop_equations import StopEquations
 
@@ -107,16 +107,15 @@ class PlanChanges:
     def _changed(self, of: StopInput | None, k: int, step: float) -> Plan:
         """The plan with an input changed."""
         history, quantity = self._history, "" if of is None else of.quantity
-        chain, motion = history.plan.chain, recorded_motion(history)
-        times = {name: getattr(chain, name) for name in CHAIN_PARAMETERS}
-        if quantity in times:
-            times[quantity] += step
-        at = 0.0 if motion is None else motion.signal + step * (quantity == "instant")
-        trigger = Trigger(None if motion is None else motion.motion, at, **times)
+        trigger = trigger_of(history, history.plan.chain)
+        if quantity in CHAIN_PARAMETERS or quantity == "instant":
+            field = "at" if quantity == "instant" else quantity
+            part: dict[str, Any] = {field: getattr(trigger, field) + step}
+            trigger = replace(trigger, **part)
         q0, v0, brakes = history.run.q[0], history.run.v[0], history.train.brakes
         if quantity == "speed":
             v0 = v0 + step * self._initial[len(v0) :, k]
-        elif of is not None and quantity not in ("instant", *times):
+        elif of is not None and quantity not in ("instant", *CHAIN_PARAMETERS):
             brakes = _other_drives(brakes, of, step)
         return make_plan(self._equations.equations, brakes, trigger, history.plan.category, q0, v0)
 

@@ -20,13 +20,11 @@ from ...boundary.marks import Array
 from ...errors import PinloopError
 from ..brakes.brakes import Brakes
 from ..brakes.estimates import LEAST_HOLD, NINE_OF_TEN, RAMPS, STATIC_TO_DYNAMIC, gear_of, spreads
-from ..brakes.joint_brake import CHAIN_PARAMETERS, Chain, JointBrake
+from ..brakes.joint_brake import Chain, JointBrake
 from ..brakes.uncertainty import ParameterDistribution, correlation_matrix
 from .guesses import Guesses
-from .inputs import TORQUE, brake_number
-from .plan import Trigger
+from .inputs import TORQUE, brake_number, trigger_of
 from .prepared_robot import payload_of
-from .reference import RecordedPiece
 from .result import StopResult
 from .standstill import Standstill
 from .stop import stop
@@ -230,18 +228,16 @@ def _torque(joint: str, center: float, width: float, source: str) -> ParameterDi
 def stop_again(result: StopResult, brakes: Brakes, chain: Chain | None = None) -> StopResult:
     """The same stop with other brakes, and times of the signal chain."""
     history, times = result.history, result.chain if chain is None else chain
-    robot, first = history.train.robot, history.plan.reference.pieces[0]
-    own = {name: getattr(times, name) for name in CHAIN_PARAMETERS}
-    moving, gravity = isinstance(first, RecordedPiece), result.robot.gravity
-    motion, at = (first.motion, first.signal) if isinstance(first, RecordedPiece) else (None, 0.0)
+    robot, gravity, trigger = history.train.robot, result.robot.gravity, trigger_of(history, times)
+    given = trigger.motion is None
     return stop(
         robot,
-        None if moving else result.run.q[0],
-        None if moving else result.run.v[0],
+        result.run.q[0] if given else None,
+        result.run.v[0] if given else None,
         brakes=brakes,
         category=result.category,
         payload=payload_of(robot, result.robot),
-        trigger=Trigger(motion, at, **own),
+        trigger=trigger,
         gravity=None if np.array_equal(gravity, robot.gravity) else gravity,
         until=_PATIENCE * float(result.run.t[-1]),
         method=history.method,
