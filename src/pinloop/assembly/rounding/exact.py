@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from ...boundary.marks import Array
-from ...errors import BadValue, LoopNotClosed
+from ...errors import BadValue, LoopNotClosed, listed
 from ...model.description import Joint, Rounding
 from ...model.mechanism import Mechanism, build
 from ...model.workspace import remembered
@@ -61,12 +61,8 @@ def with_exact_geometry(robot: Mechanism, tolerance: float) -> Mechanism:
 
 def describe_rigid(robot: Mechanism, loops: Sequence[str]) -> str:
     """A sentence on loops that leave their joints no motion."""
-    names = ", ".join(f"'{name}'" for name in loops[:_LISTED])
-    more = f" and {len(loops) - _LISTED} more" if len(loops) > _LISTED else ""
-    return (
-        f"robot '{robot.name}': loop{'s' * (len(loops) > 1)} {names}{more} can be closed, but "
-        "cannot move (mobility 0)"
-    )
+    names = listed(loops, f"loop{'s' * (len(loops) > 1)} ", most=_LISTED)
+    return f"robot '{robot.name}': {names} can be closed, but cannot move (mobility 0)"
 
 
 def fitted(robot: Mechanism, tolerance: float) -> Mechanism:

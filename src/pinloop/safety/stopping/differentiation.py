@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from ...boundary.arguments import public
 from ...boundary.marks import Array
+from ...constraints.relative_motion import BodyPoint
 from ...dynamics.derivatives import joint_chain
 from ...errors import BadValue, UnknownName
 from ...model.mechanism import Mechanism
 from ...model.moving_tree import JointChain
-from ...model.workspace import create_data
 from ...tables.number_format import units_of
 from ...tables.report import Table
 from ...tolerances import ONE_CAUSE, TIME_SUM
@@ -141,12 +141,11 @@ class _Output:
 
 def _placed(robot: Mechanism, frame: str, q: Array) -> tuple[Array, Array]:
     """Place of a frame in the world, and its Jacobian, shape (3, nv)."""
-    model, data = robot.model, create_data(robot.model)
-    index = robot.frame_id(frame)
-    pin.computeJointJacobians(model, data, q)
-    place = np.array(pin.updateFramePlacement(model, data, index).translation)
-    jacobian = pin.getFrameJacobian(model, data, index, pin.LOCAL_WORLD_ALIGNED)
-    return place, np.array(jacobian).reshape(6, -1)[:3]
+    point = BodyPoint(robot, frame)
+    with robot.workspace() as data:
+        pin.computeJointJacobians(robot.model, data, q)
+        pin.updateFramePlacements(robot.model, data)
+        return point.position(data), point.jacobian(data)
 
 
 def _time_change(history: StopHistory, variation: StopVariation, column: int) -> Array:

@@ -33,7 +33,6 @@ from ...version import __version__
 from ..brakes.brakes import Assumption, Brakes
 from ..brakes.joint_brake import Chain
 from .drivetrain import Drivetrain
-from .intervals import Interval
 from .loads import energies_at, sink_torques
 from .phase import Phase
 from .plan import Category
@@ -238,7 +237,9 @@ def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -
             "parameters": list(result.guesses.parameters),
             "missing": list(result.guesses.missing),
         },
-        "intervals": [_interval(interval) for interval in result.intervals],
+        "intervals": [
+            _filled(IntervalRecord, x, {"shares": dict(x.shares)}) for x in result.intervals
+        ],
         "joints": {name: _joint(result, joint) for name, joint in result.joints.items()},
         "tool": _tool(result),
         "ledger": _ledger(result),
@@ -367,10 +368,6 @@ def _tool(result: StopResult) -> ToolRecord:
     point = result.point()
     ends = {"start_m": _numbers(point.path[0]), "end_m": _numbers(point.path[-1])}
     return _filled(ToolRecord, point, ends)
-
-
-def _interval(interval: Interval) -> IntervalRecord:
-    return _filled(IntervalRecord, interval, {"shares": dict(interval.shares)})
 
 
 def _ledger(result: StopResult) -> LedgerRecord:

@@ -171,9 +171,8 @@ class Causes:
         add(times.off, "power off", self._off(instant.brake))
         begin, full = times.engagement(train)
         later = inputs.begin(instant.brake)
-        late = np.where(
-            train.rise == 0.0, 0.5 * inputs.train.rise, 0.0
-        )  # acts like half as much delay
+        # What begins to rise acts like half as much delay.
+        late = np.where(train.rise == 0.0, 0.5 * inputs.train.rise, 0.0)
         for column in train.has_brake.nonzero()[0].tolist():
             name = train.names[column]
             change = later[:, column] + late[:, column]

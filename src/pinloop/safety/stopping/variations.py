@@ -108,11 +108,8 @@ class StopVariation:
         powers: bool = False,
     ) -> None:
         self._history, self._equations, self.inputs = history, equations, inputs
-        self.speeds, self._powers, self._manifold = (
-            tuple(speeds),
-            powers,
-            RobotManifold(history.robot),
-        )
+        self.speeds, self._powers = tuple(speeds), powers
+        self._manifold = RobotManifold(history.robot)
         self.changes = inputs.initial.copy()
         self.changes[:, inputs.unknown] = np.nan
         self.happenings: list[Happening] = []
