@@ -12,8 +12,7 @@ import numpy as np
 
 import pinloop as pl
 from pinloop.assembly.continuation import nearby_assembly
-from pinloop.assembly.search import scaled_jacobian
-from pinloop.constraints.closure import Constraints
+from pinloop.assembly.search import Problem
 
 from .screw_tables import Array
 
@@ -23,8 +22,8 @@ SMALL = 1e-8
 
 def jacobians(robot: pl.Mechanism, q: Array) -> tuple[Array, Array]:
     """All rows and the reduced rows of a regularized robot, without unit."""
-    full = scaled_jacobian(robot, Constraints(robot, full=True), q)
-    return full, scaled_jacobian(robot, Constraints(robot), q)
+    full, reduced = (Problem.closure(robot, full=full).jacobian(q) for full in (True, False))
+    return full, reduced
 
 
 def rank(jacobian: Array) -> int:

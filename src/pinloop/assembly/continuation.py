@@ -156,6 +156,16 @@ def nearby_assembly(
     return closed if error < CLOSED else None
 
 
+def walk_branch(robot: Mechanism, q: Array, rng: np.random.Generator, count: int) -> list[Array]:
+    """``q`` and up to so many others on its branch, each a random motion away from the last."""
+    places = [q]
+    for _ in range(count):
+        moved = moved_away(robot, places[-1], rng)
+        if moved is not None:
+            places.append(moved)
+    return places
+
+
 def moved_away(
     robot: Mechanism,
     q: Array,

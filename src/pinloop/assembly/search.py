@@ -364,8 +364,3 @@ def null_space(jacobian: Array) -> Array:
     wide = jacobian.shape[0] < jacobian.shape[1]
     _, values, directions = np.linalg.svd(jacobian, full_matrices=wide)
     return np.asarray(directions[numerical_rank(values) :].T)
-
-
-def scaled_jacobian(robot: Mechanism, constraints: Constraints, q: Array) -> Array:
-    """Constraint Jacobian in numbers without unit: lengths over the characteristic length."""
-    return Problem(robot, constraints).jacobian(q)

@@ -23,7 +23,7 @@ import scipy
 
 from ..assembly.assemble import assemble
 from ..assembly.continuation import moved_away
-from ..assembly.search import jacobian_rank, scaled_jacobian, singular_values, velocity_mask
+from ..assembly.search import Problem, jacobian_rank, singular_values, velocity_mask
 from ..boundary.arguments import public
 from ..boundary.files import as_target, may_replace, write_text
 from ..boundary.marks import Array, Indices
@@ -120,14 +120,14 @@ def _choose(robot: Mechanism, driven: Sequence[str]) -> _Choice:
             f"driven joint '{closing[0]}' closes a loop and has no coordinate; "
             "let another joint be the cut: regularize(robot, cut=...)"
         )
-    constraints, rng = Constraints(robot), np.random.default_rng(0)
+    problem, rng = Problem.closure(robot, full=False), np.random.default_rng(0)
     motors = tuple(name for name in robot.actuated if name in robot.joints)
     held = velocity_mask(robot, axes.joints)
-    looks = constraints.coordinates.any(axis=0)
+    looks = problem.constraints.coordinates.any(axis=0)
     following, leading = np.flatnonzero(looks & ~held), np.flatnonzero(looks & held)
     reference = assemble(robot)
     poses = [reference, *(moved_away(robot, reference, rng) for _ in range(_SAMPLES))]
-    jacobians = [scaled_jacobian(robot, constraints, q) for q in poses if q is not None]
+    jacobians = [problem.jacobian(q) for q in poses if q is not None]
     J = max(jacobians, key=lambda J: _regularity(J[:, following]))
     rank = jacobian_rank(J[:, following])
     if rank == 0:
@@ -420,7 +420,8 @@ def _values(robot: Mechanism, choice: _Choice, name: str) -> dict[str, Any]:
         for language, declare, end in (("_c", "const double ", ";"), ("_py", "", ""))
         for part, recorder, x in (("rows", rows, entries), ("moves", mover, moved))
     }
-    owners = {k: joint for joint in robot.joints for k in _range(robot.coordinates(joint).v)}
+    places = {joint: robot.coordinates(joint).v for joint in robot.joints}
+    owners = {k: joint for joint, at in places.items() for k in range(at.start, at.stop)}
     names = {
         "driven": [_comment(owners[int(k)]) for k in choice.driven],
         "following": [_comment(owners[int(k)]) for k in choice.following],
@@ -445,7 +446,3 @@ def _values(robot: Mechanism, choice: _Choice, name: str) -> dict[str, Any]:
 def _comment(name: str) -> str:
     """A name that ends no comment and no text."""
     return printable(name).replace("*/", "* /").replace("\\", "/").replace('"', "'")
-
-
-def _range(place: slice) -> range:
-    return range(place.start, place.stop)

@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..assembly.assemble import assemble
-from ..assembly.continuation import moved_away
+from ..assembly.continuation import moved_away, walk_branch
 from ..assembly.rounding.exact import describe_remedy, describe_rigid
 from ..assembly.rounding.fitting import rigid_loops
 from ..assembly.search import (
@@ -20,7 +20,6 @@ from ..assembly.search import (
     jacobian_rank,
     null_space,
     numerical_rank,
-    scaled_jacobian,
     singular_values,
     velocity_mask,
 )
@@ -214,20 +213,21 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
     require_robot(robot)
     require_whole(samples, "samples", _MOST_SAMPLES)
     require_whole(seed, "seed")
-    constraints, problem = Constraints(robot, full=True), ""
+    closure, problem = Problem.closure(robot), ""
+    constraints = closure.constraints
     try:
         configurations = [assemble(robot, seed=seed)]
     except LoopNotClosed as error:
         configurations, problem = [error.q], str(error)
     if not problem and len(constraints):
-        configurations += _branch(robot, constraints, configurations[0], samples, seed)
+        configurations += _branch(closure, configurations[0], samples, seed)
     q, assembled = configurations[0], not problem
-    jacobians = [scaled_jacobian(robot, constraints, q) for q in configurations]
+    jacobians = [closure.jacobian(q) for q in configurations]
     ranks = tuple(map(jacobian_rank, jacobians))
     warnings = [*robot.warnings, *_odd_masses(robot), *([problem] if problem else ())]
     if assembled and len(constraints):
         warnings += _held_at_first_order(robot, configurations, ranks[0])
-        warnings += _held_by_rounding(robot, q, jacobians[0])
+        warnings += _held_by_rounding(closure, q, jacobians[0])
     locks = [_locks(robot, constraints, q) for q in configurations]
     idle, idle_dof = _idle(robot, [np.vstack(pair) for pair in zip(jacobians, locks, strict=True)])
     report = robot.regularization
@@ -277,11 +277,11 @@ def _held_at_first_order(robot: Mechanism, configurations: list[Array], rank: in
     ]
 
 
-def _held_by_rounding(robot: Mechanism, q: Array, jacobian: Array) -> list[str]:
+def _held_by_rounding(closure: Problem, q: Array, jacobian: Array) -> list[str]:
     """Which closed loops cannot move, and if they would with joint frames a little elsewhere."""
-    values = singular_values(jacobian)
+    values, robot = singular_values(jacobian), closure.robot
     held = values[: numerical_rank(values)]
-    rigid = rigid_loops(Problem.closure(robot), q)
+    rigid = rigid_loops(closure, q)
     sentences = [describe_rigid(robot, rigid)] if rigid else []
     # A gap: of a long ladder the values fall far, but one by one.
     if rigid or np.any(held[1:] <= Regularity.BARELY_HELD * held[:-1]):
@@ -310,25 +310,16 @@ def _summaries(robot: Mechanism, constraints: Constraints) -> tuple[LoopSummary,
     )
 
 
-def _branch(
-    robot: Mechanism, constraints: Constraints, q: Array, samples: int, seed: int
-) -> list[Array]:
+def _branch(closure: Problem, q: Array, samples: int, seed: int) -> list[Array]:
     """Configurations on the branch of ``q``, each a random motion away from the one before.
 
     Branches cross in a singular pose: so as many again start from ``q`` itself if it is one.
     """
     rng = np.random.default_rng(seed)
-
-    def rank(q: Array) -> int:
-        return jacobian_rank(scaled_jacobian(robot, constraints, q))
-
-    places = [q]
-    for _ in range(samples):
-        moved = moved_away(robot, places[-1], rng)
-        if moved is not None:
-            places.append(moved)
-    if rank(q) < max(map(rank, places)):
-        beside = (moved_away(robot, q, rng) for _ in range(samples))
+    places = walk_branch(closure.robot, q, rng, samples)
+    ranks = [jacobian_rank(closure.jacobian(place)) for place in places]
+    if ranks[0] < max(ranks):
+        beside = (moved_away(closure.robot, q, rng) for _ in range(samples))
         places += [place for place in beside if place is not None]
     return places[1:]
 

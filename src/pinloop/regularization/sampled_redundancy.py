@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..assembly.continuation import moved_away
+from ..assembly.continuation import moved_away, walk_branch
 from ..assembly.search import Problem, numerical_rank, singular_values, velocity_mask
 from ..boundary.arguments import public
 from ..boundary.marks import Array, Indices
@@ -152,11 +152,7 @@ def drop_sampled(robot: Mechanism, q: Array, samples: int, seed: int) -> Mechani
     report = robot.regularization
     assert report is not None
     rng, chooser = np.random.default_rng(seed), RowChooser(robot)
-    places = [q]
-    for _ in range(samples):
-        moved = moved_away(robot, places[-1], rng)
-        if moved is not None:
-            places.append(moved)
+    places = walk_branch(robot, q, rng, samples)
     jacobians = [chooser.jacobian(place) for place in places]
     travel = np.max([np.abs(robot.difference(q, place)) for place in places], axis=0)
     chosen = [_best_rows(block, jacobians) for block in chooser.blocks]

@@ -14,9 +14,8 @@ import numpy as np
 import pinocchio as pin
 
 from ...assembly.assemble import assemble
-from ...assembly.search import null_space, scaled_jacobian
+from ...assembly.search import Problem, null_space
 from ...boundary.marks import Array
-from ...constraints.closure import Constraints
 from ...errors import BadValue, LoopNotClosed, PinloopWarning
 from ...linalg.saddle import from_upper
 from ...model.description import Drive
@@ -71,7 +70,7 @@ def position_range(robot: Mechanism, joint: str) -> tuple[float, float]:
     return float(model.lowerPositionLimit[at.start]), float(model.upperPositionLimit[at.start])
 
 
-def worst_loads(robot: Mechanism, names: list[str], seed: int = 0) -> tuple[Array, Array]:
+def worst_loads(robot: Mechanism, names: list[str]) -> tuple[Array, Array]:
     """Largest gravity torques and inertias at joints over random poses.
 
     In a pose, ``w`` is the motion with unit speed at one of the joints and none at the others; by
@@ -81,15 +80,14 @@ def worst_loads(robot: Mechanism, names: list[str], seed: int = 0) -> tuple[Arra
     Returns:
         Per joint the largest torque [N m, N] and the largest inertia [kg m^2, kg].
     """
-    constraints = Constraints(robot, full=True)
-    data = create_data(robot.model)
+    problem, data = Problem.closure(robot), create_data(robot.model)
     rows = [robot.coordinates(name).v.start for name in names]
     tree = not robot.loops and not robot.couplings
     motions, ease = np.eye(robot.nv)[:, rows], 1.0
     gravity, inertia, eases = [], [], []
-    for q in _poses(robot, names, tree, np.random.default_rng(seed)):
+    for q in _poses(robot, names, tree, np.random.default_rng(0)):
         if not tree:
-            motions, ease = _motions(robot, constraints, q, rows)
+            motions, ease = _motions(problem, q, rows)
         load = pin.computeGeneralizedGravity(robot.model, data, q)
         mass = from_upper(pin.crba(robot.model, data, q))
         gravity.append(np.abs(motions.T @ load))
@@ -102,15 +100,12 @@ def worst_loads(robot: Mechanism, names: list[str], seed: int = 0) -> tuple[Arra
     return largest, np.max(np.array(inertia)[regular], axis=0)
 
 
-def _motions(
-    robot: Mechanism, constraints: Constraints, q: Array, rows: list[int]
-) -> tuple[Array, float]:
+def _motions(problem: Problem, q: Array, rows: list[int]) -> tuple[Array, float]:
     """Motions with unit speed of one joint each, and how well the joints move the robot.
 
     The latter is their smallest singular value: 0 in a singular pose.
     """
-    free = null_space(scaled_jacobian(robot, constraints, q))
-    scale = np.where(robot.is_translation, robot.length, 1.0)
+    free, scale = null_space(problem.jacobian(q)), problem.column_scale
     reach = free[rows]
     motions = scale[:, None] * (free @ np.linalg.pinv(reach, rcond=RANK)) / scale[rows]
     return motions, float(np.linalg.svd(reach, compute_uv=False).min(initial=1.0))

@@ -13,9 +13,8 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ...assembly.assemble import assemble, consistent_velocity
-from ...assembly.search import null_space, scaled_jacobian
+from ...assembly.search import Problem, null_space
 from ...boundary.marks import Array
-from ...constraints.closure import Constraints
 from ...errors import BadValue, InconsistentVelocity
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
@@ -182,9 +181,8 @@ def _away(robot: Mechanism, q: Array, name: str) -> float:
 
 def _free(robot: Mechanism, q: Array) -> Array:
     """Velocities that the loops allow, as columns, shape (nv, m)."""
-    scale = np.where(robot.is_translation, robot.length, 1.0)
-    free = null_space(scaled_jacobian(robot, Constraints(robot, full=True), q))
-    return np.asarray(scale[:, None] * free)
+    problem = Problem.closure(robot)
+    return np.asarray(problem.column_scale[:, None] * null_space(problem.jacobian(q)))
 
 
 def _nearest(robot: Mechanism, q: Array, rates: Mapping[str, float]) -> Array:
