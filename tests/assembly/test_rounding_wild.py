@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.assembly.assemble import _gap
+from pinloop.assembly.open_loops import _gap
 from pinloop.assembly.rounding.exact import DEFAULT_TOLERANCE, with_exact_geometry
 from pinloop.model.description import GROUND
 
