@@ -24,7 +24,8 @@ from ...model.mechanism import Mechanism
 from ...spatial.lie import adjoint, apply, apply_transposed, motion_cross
 from ...tolerances import RANK, TINY
 from .assembly_tree import Shape, assembly_tree
-from .blocks import Block, Blocks, is_unsteady, joined
+from .block import Block, is_unsteady, joined
+from .blocks import Blocks
 from .sweeps import Sweeps
 
 
