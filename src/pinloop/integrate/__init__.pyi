@@ -1,5 +1,5 @@
 from .event_location import Crossing, GuardMemory, Guards
-from .flow import MANY, Flow, ManySteps, State, StepFailed
+from .flow import MANY, Flow, ManySteps, State, StepFailed, StepMemory
 from .guards import TURN, Coordinate, Guard, unit_roots
 from .hybrid import Ahead, Change, Chatter, HybridIntegrator, HybridState, HybridSystem
 from .implicit import ImplicitSteps, Iterated, Slopes, difference_slopes
@@ -26,7 +26,7 @@ from .polynomials import (
     value_powers,
 )
 from .recording import EveryStep, Recorded, Recording, Samples, Segment, States
-from .stepping import WHEN_STIFF, StepMemory, Stepper
+from .stepping import WHEN_STIFF, Stepper
 from .tableaux import METHODS, Tableau, collocation, get_tableau
 from .tangents import (
     AccelerationSlopes,

@@ -1,4 +1,4 @@
-"""What steps are taken of: a smooth motion, as whoever steps sees it; and that a step fails."""
+"""What steps are taken of: a smooth motion, and what one leaves to the next; or that it fails."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from ..boundary.marks import Array
-from .munthe_kaas import ConfigurationGroup, RightHandSide, Step
+from ..tolerances import Regularity
+from .implicit import Iterated, Slopes
+from .munthe_kaas import ConfigurationGroup, RightHandSide, Step, StepControl
 from .rank_loss import Regular
 from .recording import Segment
 
@@ -82,3 +86,55 @@ class Flow:
     loss: Callable[[Step, Array, Array | None], object | None] | None = None
     fine: bool = False
     many: ManySteps | None = None
+
+
+class StepMemory(NamedTuple):
+    """What the next step takes over from those before.
+
+    Args:
+        error: error of the last step over its tolerance.
+        regularity: of the constraints at its end, see `Flow`.
+        branch: the motion on its branch, near where branches meet; None elsewhere.
+        refused: regularity at which none was found that leads through there; it is looked for again
+            where that has fallen on. Infinite elsewhere.
+        iterated: of implicit steps.
+        taken: number of the steps taken since they are explicit, or implicit; of fixed ones since
+            the last event.
+        stiff: slopes of the accelerations where the motion was found to be stiff; None while it
+            is not.
+    """
+
+    error: float = StepControl.FIRST_ERROR
+    regularity: float = 1.0
+    branch: Flow | None = None
+    refused: float = np.inf
+    iterated: Iterated = Iterated()
+    taken: int = 0
+    stiff: Slopes | None = None
+
+    @property
+    def in_new_mode(self) -> StepMemory:
+        """What is left of it after an event: another mode has other branches."""
+        return StepMemory(self.error, taken=self.taken, stiff=self.stiff)
+
+    @property
+    def without_branch(self) -> StepMemory:
+        """What is left of it where its branch cannot be followed."""
+        refused = min(self.regularity, Regularity.AGAIN * self.refused)
+        return self._replace(branch=None, refused=refused)
+
+    def flow(self, flow: Flow) -> Flow:
+        """What the next step follows where it is not near other branches any more, or still is."""
+        return flow if self.branch is None or self.regularity > Regularity.AWAY else self.branch
+
+    def after(
+        self, error: float, regularity: float, plain: Flow, flow: Flow, iterated: Iterated
+    ) -> StepMemory:
+        """What is taken over from a step that has followed one of two."""
+        branch, refused = flow if flow is not plain else None, np.inf
+        near = Regularity.NEAR if self.refused == np.inf else Regularity.AWAY
+        if branch is None and regularity < near:
+            again = Regularity.AGAIN * self.refused
+            refused = regularity if regularity < again else self.refused
+        taken = self.taken + 1
+        return StepMemory(error, regularity, branch, refused, iterated, taken, self.stiff)

@@ -16,11 +16,11 @@ import numpy as np
 from ..boundary.marks import Array
 from ..tolerances import SAME, STEP_INSTANT, WHOLE_STEPS
 from .event_location import Crossing, GuardMemory, Guards
-from .flow import MANY, Flow, StepFailed
+from .flow import MANY, Flow, StepFailed, StepMemory
 from .guards import Guard
 from .munthe_kaas import Step
 from .recording import Segment
-from .stepping import StepMemory, Stepper
+from .stepping import Stepper
 
 M = TypeVar("M")
 E = TypeVar("E")
