@@ -45,8 +45,7 @@ std::array<double, 2> coefficients(double square) {
     if (square < 1e-4) return {1.0 / 12, -1.0 / 720};
     const double half = 0.5 * std::sqrt(square), s = std::sin(half);
     const double a = half * std::cos(half) / s, c = half * half / (s * s);
-    return {(2.0 * (1.0 - a) + 0.5 * (a - c)) / square,
-            (1.0 - a + 0.5 * (a - c)) / (square * square)};
+    return {(2.0 * (1.0 - a) + 0.5 * (a - c)) / square, (1.0 - a + 0.5 * (a - c)) / (square * square)};
 }
 
 // dexpinv(-x) y on se(3), and on its subalgebras: y + ad y / 2 + A ad^2 y + B ad^4 y.
@@ -98,7 +97,7 @@ Spatial logarithm(const Placement &placement) {
     return {v.w, w};
 }
 
-Charts::Charts(const Tables &tables, const std::vector<char> &locked) : tables_(tables) {
+Charts::Charts(const Tables &tables, const std::vector<int> &locked) : tables_(tables) {
     for (const Link &link : tables.links) {
         const int count = velocities[static_cast<int>(link.motion)];
         const auto first = locked.begin() + link.v;

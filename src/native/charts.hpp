@@ -10,8 +10,8 @@ namespace pinloop {
 // Nothing is allocated after construction; any number of threads may use it.
 class Charts {
   public:
-    // The configuration of a joint none of whose velocities is free stays to the last bit.
-    Charts(const Tables &tables, const std::vector<char> &locked);
+    // The configuration of a joint all of whose velocities are locked stays to the last bit.
+    Charts(const Tables &tables, const std::vector<int> &locked);
 
     // moved = q (+) psi, with quaternions of unit length.
     void integrate(const double *q, const double *psi, double *moved) const;

@@ -78,8 +78,7 @@ void HeldRows::update(const Tree &tree, const double *q, const double *v, bool m
 }
 
 // Of a sum of polynomials, sum p(q): J = p'(q), gamma = sum p''(q) v^2, by Horner's rule.
-void HeldRows::update_coupling(const Row &row, const double *q, const double *v,
-                               std::size_t i) {
+void HeldRows::update_coupling(const Row &row, const double *q, const double *v, std::size_t i) {
     gamma[i] = residual[i] = 0.0;
     for (const Term &term : row.terms) {
         double sum = 0.0, slope = 0.0, bend = 0.0;
@@ -155,8 +154,7 @@ void HeldRows::update_row(const Held &held, const Tree &tree, double *line, doub
     const bool is_point = row.tie == Tie::point;
     const Spatial at_b{force, cross(b_.place.p, force) + couple};
     const Spatial at_a = is_point ? Spatial{force, cross(a_.place.p, force)} : at_b;
-    const Spatial rate{force_rate,
-                       cross(b_.rate, force) + cross(b_.place.p, force_rate) + couple_rate};
+    const Spatial rate{force_rate, cross(b_.rate, force) + cross(b_.place.p, force_rate) + couple_rate};
     gamma = is_point ? dot(force, b_.bend - a_.bend)
                      : dot(at_b, b_.A - a_.A) + dot(rate, b_.V - a_.V);
     for (std::size_t i = 0; i < held.support.size(); ++i) {

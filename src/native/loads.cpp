@@ -22,8 +22,7 @@ static double coordinate(const Axis &axis, const Placement &a, const Placement &
     return axis.near + std::remainder(angle - axis.near, 2.0 * std::acos(-1.0));
 }
 
-void Loads::add(const Tables &tables, const Tree &tree, const double *q, const double *v,
-                double *torque) const {
+void Loads::add(const Tables &tables, const Tree &tree, const double *q, const double *v, double *torque) const {
     for (int k = 0; k < tables.nv; ++k) {
         torque[k] += constant[k] - damping[k] * v[k];
         if (stiffness[k] != 0.0) torque[k] -= stiffness[k] * q[tables.links[tables.link_of[k]].q];

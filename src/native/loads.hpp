@@ -39,8 +39,7 @@ struct Loads {
     std::vector<Axis> axes;
 
     // Add generalised forces at a state that a tree has been brought to.
-    void add(const Tables &tables, const Tree &tree, const double *q, const double *v,
-             double *torque) const;
+    void add(const Tables &tables, const Tree &tree, const double *q, const double *v, double *torque) const;
 };
 
 }  // namespace pinloop

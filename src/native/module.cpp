@@ -79,7 +79,7 @@ void enter(StopDynamics &stop, const std::vector<int> &rows, double part,
             "rows, velocities, rotors or torques that the tables do not have");
     stop.enter(rows, part, pinned, copied(armature), copied(torques), start,
                each(bounds, [nv](const double *x) {
-                   return Bound{number(x[0], 0, 4 * nv), x[1], x[2], x[3], 0.0, 0.0};
+                   return Bound{number(x[0], 0, 4 * nv), x[1], x[2], x[3], 0.0, 0.0, 0.0};
                }));
 }
 
@@ -87,8 +87,7 @@ std::size_t solve_all(StopDynamics &stop, const Numbers &t, const Matrix &q, con
                       const Matrix &given, const Given<double, 3> &solutions) {
     const std::size_t nq = stop.tables().nq, nv = stop.tables().nv, count = t.size();
     require(q.size() == count * nq && v.size() == count * nv && given.size() == count * nv &&
-                solutions.size() == 4 * count * nv,
-            "states of another robot");
+                solutions.size() == 4 * count * nv, "states of another robot");
     const nb::gil_scoped_release unlocked;
     std::size_t k = 0;
     while (k < count && stop.solve(t.data()[k], q.data() + k * nq, v.data() + k * nv,
@@ -113,7 +112,8 @@ NB_MODULE(_kernel, module) {
         .def(nb::init<std::shared_ptr<const Tables>>(), "tables"_a)
         .def("enter", &enter, "rows"_a, "part"_a, "pinned"_a, "armature"_a, "torques"_a, "start"_a,
              "bounds"_a)
-        .def("solve_all", &solve_all, "t"_a, "q"_a, "v"_a, "given"_a, "solutions"_a.noconvert());
+        .def("solve_all", &solve_all, "t"_a, "q"_a, "v"_a, "given"_a, "solutions"_a.noconvert())
+        .def_prop_ro("multipliers", &StopDynamics::multipliers);
     bind_steps(module);
     bind_derivatives(module);
 }

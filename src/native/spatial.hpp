@@ -29,9 +29,7 @@ struct Rotation {
 };
 
 inline Vec operator*(const Rotation &R, const Vec &a) { return a.x * R.x + a.y * R.y + a.z * R.z; }
-inline Rotation operator*(const Rotation &A, const Rotation &B) {
-    return {A * B.x, A * B.y, A * B.z};
-}
+inline Rotation operator*(const Rotation &A, const Rotation &B) { return {A * B.x, A * B.y, A * B.z}; }
 
 // Rodrigues' formula for a unit axis, by cosine and sine of the angle.
 inline Rotation turned(const Vec &a, double c, double s) {
@@ -55,9 +53,7 @@ struct Placement {
     Vec p;
 };
 
-inline Placement operator*(const Placement &A, const Placement &B) {
-    return {A.R * B.R, A.p + A.R * B.p};
-}
+inline Placement operator*(const Placement &A, const Placement &B) { return {A.R * B.R, A.p + A.R * B.p}; }
 
 // A twist or its rate (v, w), or a wrench (force, moment); `v` is that of the world's origin.
 struct Spatial {

@@ -2,18 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace pinloop {
 
 static double size_of(const double *x, std::size_t n) {
-    double sum = 0.0;
-    for (std::size_t k = 0; k < n; ++k) sum += std::abs(x[k]);
-    return sum;
+    return std::accumulate(x, x + n, 0.0, [](double sum, double y) { return sum + std::abs(y); });
 }
 
 Steps::Steps(std::shared_ptr<const Tables> tables, Tableau tableau, const Settings &settings,
-             std::vector<double> unit, const std::vector<char> &locked)
+             std::vector<double> unit, const std::vector<int> &locked)
     : dynamics_(tables), charts_(*tables, locked), control_(settings, std::move(unit)),
       attempt_(std::move(tableau), tables->nq, tables->nv), infinite_(settings.at("INFINITE")), rate_(tables->nv) {}
 
@@ -75,6 +74,19 @@ bool Steps::fixed(Course &course, const State &state, const Taken &taken, int k)
     last_ = attempt_.take(*system_, charts_, course.t, h, state.q, state.v, state.a, false);
     if (last_ == Verdict::bad || !finish(course.times[k], taken, k)) return false;
     course.t = course.times[k];
+    write(course, taken, k);
+    return true;
+}
+
+bool Steps::prolong(double t, Course &course, const Taken &taken, int k) {
+    const std::size_t nv = tables().nv;
+    const double *q = taken.q + k * nv, *v = taken.v + k * nv, more = t - course.t;
+    attempt_.evaluations = rejected_ = 0, attempt_.has_end = false;
+    for (std::size_t i = 0; i < nv; ++i) {
+        attempt_.psi[i] = taken.psi[k * nv + i] + more * v[i], attempt_.q1[i] = q[i] + more * v[i];
+        attempt_.v1[i] = v[i] + more * taken.a[k * nv + i];
+    }
+    if (!finish(course.t = t, taken, k)) return false;
     write(course, taken, k);
     return true;
 }

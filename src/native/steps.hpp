@@ -43,7 +43,7 @@ class Steps {
   public:
     virtual ~Steps() = default;
     Steps(std::shared_ptr<const Tables> tables, Tableau tableau, const Settings &settings,
-          std::vector<double> unit, const std::vector<char> &locked);
+          std::vector<double> unit, const std::vector<int> &locked);
 
     // Step another system than the robot's own dynamics.
     void follow(System &system) { system_ = &system; }
@@ -59,6 +59,8 @@ class Steps {
     int take(Course course, State state, const Taken &taken);
     // One accepted step, of whatever size its error allows; false if it is for Python.
     bool controlled(Course &course, const State &state, const Taken &taken, int k);
+    // A step that goes on to an instant that is near, in a vector space; false if it is for Python.
+    bool prolong(double t, Course &course, const Taken &taken, int k);
 
   private:
     // See what has happened in a step.

@@ -12,12 +12,6 @@ namespace {
 // Rows and columns of the block that is kept, its share, and what is known of regular poses.
 using Known = std::tuple<std::vector<int>, std::vector<int>, double, int, double, double>;
 
-std::vector<char> marked(const Tables &tables, const std::vector<int> &columns) {
-    std::vector<char> marks(tables.nv);
-    for (int column : columns) marks.at(column) = 1;
-    return marks;
-}
-
 using Arrays = std::tuple<Matrix, Numbers, Matrix>;
 
 Tableau checked(const Arrays &tableau, const Tables &tables, const Numbers &unit) {
@@ -33,7 +27,8 @@ Tableau checked(const Arrays &tableau, const Tables &tables, const Numbers &unit
 void create(Steps *steps, std::shared_ptr<const Tables> tables, const Arrays &tableau,
             const Settings &settings, const Numbers &unit, const std::vector<int> &locked) {
     const Tableau copy = checked(tableau, *tables, unit);
-    new (steps) Steps(tables, copy, settings, copied(unit), marked(*tables, locked));
+    require(locked.size() == unit.size(), "a mark per velocity");
+    new (steps) Steps(tables, copy, settings, copied(unit), locked);
 }
 
 void create_for_stops(StopSteps *steps, std::shared_ptr<StopDynamics> dynamics,
@@ -142,7 +137,7 @@ int take(Steps &steps, const std::tuple<double, double, double, double, double> 
 auto group(const Tables &tables, const Numbers &q, const Numbers &psi, const Numbers &v) {
     const std::size_t nq = tables.nq, nv = tables.nv;
     require(q.size() == nq && psi.size() == nv && v.size() == nv, "a state of another robot");
-    const Charts charts(tables, std::vector<char>(nv));
+    const Charts charts(tables, std::vector<int>(nv));
     std::vector<double> moved(nq), rate(nv);
     charts.integrate(q.data(), psi.data(), moved.data());
     charts.rate(psi.data(), v.data(), rate.data());

@@ -50,8 +50,9 @@ Verdict StopDynamics::accelerate(double t, const double *q, const double *v, dou
     if (!solve(t, q, v, of(drive_rate), solution_.data())) return Verdict::bad;
     std::copy_n(solution_.begin(), tables_->nv, a);
     for (Bound &bound : bounds_) {
-        const double x = bound.factor * solution_[bound.place] + bound.now + bound.rate * (t - start_);
-        bound.most = std::max(bound.most, x), bound.least = std::min(bound.least, x);
+        const double x = bound.factor * solution_[bound.place];
+        bound.most = std::max(bound.most, x + bound.now + bound.rate * (t - start_));
+        bound.high = std::max(bound.high, x), bound.low = std::min(bound.low, x);
     }
     return Verdict::good;
 }
@@ -63,8 +64,8 @@ void StopDynamics::pin(double t, double *v) const {
 bool StopDynamics::is_bound_near() {
     bool is_near = false;
     for (Bound &bound : bounds_) {
-        is_near = is_near || 2.0 * bound.most - bound.least > 0.0;
-        bound.most = -1e300, bound.least = 1e300;
+        is_near = is_near || bound.most + bound.high - bound.low > 0.0;
+        bound.most = bound.high = -1e300, bound.low = 1e300;
     }
     return is_near;
 }

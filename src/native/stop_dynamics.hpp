@@ -21,10 +21,10 @@ enum Torques : int {
 };
 
 // What ends a phase: as long as it is negative, `factor x + now + rate (t - start)` of a number `x`
-// of the solution. With the largest and the least of it since `forget`.
+// of the solution. With the largest of it since `is_bound_near`, and what `factor x` was then.
 struct Bound {
     int place;
-    double factor, now, rate, most, least;
+    double factor, now, rate, most, high, low;
 };
 
 class StopDynamics : public System {
@@ -51,6 +51,7 @@ class StopDynamics : public System {
 
     double start() const { return start_; }
     const Tables &tables() const { return *tables_; }
+    const std::vector<double> &multipliers() const { return dynamics_.multipliers(); }
     std::shared_ptr<const Tables> shared_tables() const { return tables_; }
 
   private:

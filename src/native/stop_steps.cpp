@@ -16,9 +16,9 @@ constexpr double enough = 1e-3;  // part of a speed that is none, which is none 
 StopSteps::StopSteps(std::shared_ptr<StopDynamics> dynamics, Tableau tableau,
                      const Settings &settings, std::vector<double> unit, Dense dense)
     : Steps(dynamics->shared_tables(), std::move(tableau), settings, std::move(unit),
-            std::vector<char>(dynamics->tables().nv)),
+            std::vector<int>(dynamics->tables().nv)),
       stop_(std::move(dynamics)), dense_(std::move(dense)), tie_(settings.at("GUARD_BAND")),
-      turn_(settings.at("TURN")),
+      turn_(settings.at("TURN")), instant_(settings.at("STEP_INSTANT")),
       basis_(dense_.size * tables().nv), path_(basis_.size()), powers_(dense_.size + 1),
       hull_(powers_), q_(tables().nv), v_(q_) {
     follow(*stop_);
@@ -97,9 +97,8 @@ void StopSteps::shape(const Watched &watched, double t0, double h, const State &
 }
 
 double StopSteps::value(double part) const {
-    double x = 0.0;
-    for (std::size_t j = powers_.size(); j-- > 0;) x = x * part + powers_[j];
-    return x;
+    return std::accumulate(powers_.rbegin(), powers_.rend(), 0.0,
+                           [part](double x, double power) { return x * part + power; });
 }
 
 // The part of a step at which the first thing happens, or `never`; not a number if that is not plain.
@@ -132,8 +131,7 @@ double StopSteps::locate(double t0, double h, const State &state) {
 
 // Take the step again to what happens in it, see `HybridIntegrator._taken_again` in Python; false if
 // it is for Python.
-bool StopSteps::end_at(double t0, double first, Course &course, const State &state,
-                       const Taken &taken, int k) {
+bool StopSteps::end_at(double t0, double first, Course &course, const State &state, const Taken &taken, int k) {
     const Watched &watched = watched_[hits_[0]];
     const double h = course.t - t0, error = course.error;
     const double size = std::max(course.h, course.t - (t0 + first * h));
@@ -143,8 +141,10 @@ bool StopSteps::end_at(double t0, double first, Course &course, const State &sta
     course.asked[k] = 0;
     for (int turn = 0; turn < corrections; ++turn) {
         evaluations += taken.counts[3 * k], rejected += taken.counts[3 * k + 1];
-        course.t = t0, course.h = root - t0, course.end = root;
-        if (!(course.h > 0.0) || !controlled(course, state, taken, k)) return false;
+        const bool is_near = turn > 0 && std::abs(root - course.t) <= instant_ * (course.t - t0);
+        if (!is_near) course.t = t0, course.h = root - t0, course.end = root;
+        if (!(is_near ? prolong(root, course, taken, k)
+                      : course.h > 0.0 && controlled(course, state, taken, k))) return false;
         const int at = k * tables().nv + watched.column;
         const double x = watched.is_speed ? taken.v[at] : taken.q[at];
         const double off = x - watched.level - watched.rate * (root - stop_->start());

@@ -49,14 +49,13 @@ class StopSteps : public Steps {
     double locate(double t0, double h, const State &state);
     void shape(const Watched &watched, double t0, double h, const State &state);
     double value(double part) const;
-    bool end_at(double t0, double first, Course &course, const State &state, const Taken &taken,
-                int k);
+    bool end_at(double t0, double first, Course &course, const State &state, const Taken &taken, int k);
 
     std::shared_ptr<StopDynamics> stop_;
     Dense dense_;
     std::vector<Watched> watched_;
     std::vector<int> hits_;
-    double tiny_ = 0.0, slow_ = 0.0, tie_, turn_;
+    double tiny_ = 0.0, slow_ = 0.0, tie_, turn_, instant_;
     std::vector<double> basis_, path_, powers_, hull_, roots_, q_, v_;
 };
 

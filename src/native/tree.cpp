@@ -61,8 +61,7 @@ void Tree::move(const double *v) {
 void Tree::weigh() {
     for (std::size_t i = 0; i < tables_.links.size(); ++i) {
         const Link &link = tables_.links[i];
-        const Inertia &Y = inertias_[i] =
-            carried(placements_[i], link.mass, link.com, link.inertia.data());
+        const Inertia &Y = inertias_[i] = carried(placements_[i], link.mass, link.com, link.inertia.data());
         wrenches_[i] = Y * drifts_[i] + cross_dual(velocities_[i], Y * velocities_[i]);
     }
     int k = tables_.nv - 1;

@@ -91,6 +91,10 @@ class StopDynamics:
         which the rows are bad.
         """
 
+    @property
+    def multipliers(self) -> list[float]:
+        """Reactions of the rows in the last solution."""
+
 def group(tables: Tables, q: Array, psi: Array, v: Array) -> tuple[list[float], list[float]]:
     """``q (+) psi`` and ``dexpinv(-psi) v``."""
 
@@ -104,7 +108,9 @@ class Steps:
         settings: Mapping[str, float],
         unit: Array,
         locked: Sequence[int],
-    ) -> None: ...
+    ) -> None:
+        """``locked``: a number per velocity, not zero if it is locked."""
+
     @property
     def dynamics(self) -> Dynamics:
         """The accelerations, whose rows and rotors are to be chosen."""

@@ -33,9 +33,9 @@ if HAS_KERNEL:
     from .._kernel import Steps
 
 S = TypeVar("S", bound="Steps")
-_TOLERANCES = "CONTRADICTION", "GRAM_NOISE", "GUARD_BAND", "LEAST_ERROR", "TIME_SUM"
+_SETTINGS = "CONTRADICTION", "GRAM_NOISE", "GUARD_BAND", "LEAST_ERROR", "STEP_INSTANT", "TIME_SUM"
 _NUMBERS = {
-    **{name: getattr(tolerances, name) for name in _TOLERANCES},
+    **{name: getattr(tolerances, name) for name in _SETTINGS},
     **{name: getattr(Regularity, name) for name in ("NEAR", "WORSE", "WORST")},
     "CURVED": CURVED,
     "INFINITE": INFINITE,
@@ -63,18 +63,19 @@ class NativeSteps:
         manifold: RobotManifold,
         projector: Projector | None,
     ) -> None:
-        robot, locked = equations.robot, equations.rows.locked.tolist()
+        robot, locked = equations.robot, equations.rows.locked
         self._along, self._manifold, self._projector = along, manifold, projector
         self._held: HeldRows | None = None
         self._armature = standing(robot.model, equations.rows.locked).armature
         # With forces the kernel is not given to anybody else.
         projection = _projection(equations, projector)
-        self._idle = _idle_steps(robot, method, tuple(locked), projection)
+        self._idle = _idle_steps(robot, method, tuple(locked.tolist()), projection)
         if self._idle and not equations.given_forces:
             self._steps = self._idle.pop()
         else:
             assert equations.tables is not None
-            make = partial(Steps, equations.tables, locked=locked)
+            marks = np.bincount(locked, minlength=robot.nv).tolist()
+            make = partial(Steps, equations.tables, locked=marks)
             self._steps = create_kernel(make, equations, method, projector)
             if equations.given_forces:
                 self._idle = []

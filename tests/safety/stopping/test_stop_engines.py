@@ -265,8 +265,9 @@ def test_steps_end_where_something_happens(speed: float, happens: bool, part: fl
         end = float(ends[1, 0])
         assert first < end < second and abs(v[1] - level - rate * end) < 1e-10
         assert np.isclose(end, -np.log(v[1]), atol=1e-4)
-        # Six each, taken again up to three times; size and control of steps go on as without.
-        assert evaluations[1] in (12, 18, 24)
+        # Six each, taken again up to twice, and one where it goes on for an instant; size and
+        # control of steps go on as without.
+        assert evaluations[1] in (12, 13, 18, 19)
         assert ends[1, 1] == max(notes[1, 1], second - end) and ends[1, 2] == notes[1, 2]
 
 
