@@ -68,18 +68,19 @@ class NativePhases:
             tiny: speed that counts as zero [rad/s, m/s].
             slow: speed below which each state is looked at before the next step [rad/s, m/s].
         """
-        equations, phase = self._equations, self._equations.phase
-        drives = equations.tables.follows or any(not isinstance(x.level, float) for x in watched)
-        even = not drives or isinstance(phase.piece, EvenPiece)
+        equations, phase, rows = self._equations, self._equations.phase, list[list[float]]()
+        start, moving = equations.tables.slide.start, bool(equations.tables.follows)
+        for x in watched:
+            rate = 0.0
+            if isinstance(x.level, DriveSpeed):
+                moving, rate = True, float(phase.piece.a(start)[x.column])
+            rows.append([x.column, x.q_index is None, x.sign, x.at(start), rate])
+        even = not moving or isinstance(phase.piece, EvenPiece)
         if not (equations.in_kernel and equations.tables.linear and even):
             return False
-        start = equations.tables.slide.start
-        self._watched, table = [*watched], np.zeros((len(watched), 5))
-        for row, x in zip(table, watched, strict=True):
-            row[:4] = x.column, x.q_index is None, x.sign, x.at(start)
-            if isinstance(x.level, DriveSpeed):
-                row[4] = phase.piece.a(start)[x.column]
-        self._steps.watch(table, equations.tables.held.tolist(), tiny, slow)
+        self._watched = [*watched]
+        table, pinned = np.array(rows, dtype=float).reshape(-1, 5), equations.tables.held.tolist()
+        self._steps.watch(table, pinned, tiny, slow)
         return True
 
     def take(

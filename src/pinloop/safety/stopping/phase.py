@@ -153,7 +153,6 @@ class PhaseTables:
         follows: whether any follow their drives.
         slide: torques of what slides.
         linear: whether what pins is linear in time, whatever the speed.
-        in_kernel: what is pinned, rotors in the mass matrix, and torques: see `Torques` there.
 
     Args:
         train: brakes, gears, friction, drives.
@@ -168,8 +167,6 @@ class PhaseTables:
         self._train, self._phase, pinned, n = train, phase, phase.pinned, len(armature)
         self.free, self.held = (~pinned).nonzero()[0], pinned.nonzero()[0]
         self.rotors = phase.gear_power_sign.nonzero()[0]
-        columns = np.concatenate([self.held, self.held, self.rotors])
-        self.slack = RELEASE * phase.noise[columns]
         self.follows, self._none = np.count_nonzero(phase.follow) > 0, np.zeros(n)
         slide, bounds = known or (train.sliding_torques(phase.sliding), None)
         torques, rotors = np.zeros((13, n)), self._none
@@ -195,8 +192,27 @@ class PhaseTables:
             torques[11], torques[12] = (
                 np.where(phase.follow, x(slide.start), 0.0) for x in (phase.piece.v, phase.piece.a)
             )
-        ends = self._bounds(bounds) if self.linear else np.zeros((0, 4))
-        self.in_kernel = self.held.tolist(), armature + rotors, torques, slide.start, ends
+        self._armature, self._torques = armature + rotors if len(self.rotors) else armature, torques
+        self._finite: NDArray[np.bool_] | None = None
+        self._rate: Array | None = None
+        self._table = self._bounds(bounds) if self.linear else np.zeros((0, 4))
+        self.slack = np.zeros(2 * len(self.held) + len(self.rotors))
+        if np.count_nonzero(phase.noise):
+            self.settle()
+
+    @property
+    def in_kernel(self) -> tuple[list[int], Array, Array, float, Array]:
+        """What is pinned, rotors in the mass matrix, torques, start, ends: see `Torques` there."""
+        ends = self._table if self._finite is None else self._table[self._finite]
+        return self.held.tolist(), self._armature, self._torques, self.slide.start, ends
+
+    def settle(self) -> None:
+        """Take the noise of the phase, where it was not known yet."""
+        noise = self._phase.noise
+        held = noise[self.held]
+        self.slack = RELEASE * np.concatenate([held, held, noise[self.rotors]])
+        if self.linear:
+            self._table[:, 2] -= self.slack
 
     @cached_property
     def free_free(self) -> NDArray[np.intp]:
@@ -235,16 +251,19 @@ class PhaseTables:
         table[:k, 0] = table[k : 2 * k, 0] = 3 * n + held
         table[:k, 1], table[k : 2 * k, 1] = -1.0, 1.0
         table[:k, 2], table[k : 2 * k, 2] = low[held], -high[held]
-        table[2 * k :, 0], table[2 * k :, 1] = 2 * n + rotors, -self._phase.gear_power_sign[rotors]
-        now, self._rate = table[:, 2], None
+        if len(rotors):
+            table[2 * k :, 0] = 2 * n + rotors
+            table[2 * k :, 1] = -self._phase.gear_power_sign[rotors]
+        now = table[:, 2]
         finite = np.isfinite(now)
         if np.count_nonzero(self._phase.sliding.slope[held]):
             low, high = self.bounds(self.slide.start + 1.0, self._none)
             later = np.concatenate([low[held], -high[held], self._none[rotors]])
             self._rate = np.subtract(later, now, out=table[:, 3], where=finite)
-        now -= self.slack
         self._now = now
-        return table if np.count_nonzero(finite) == len(finite) else table[finite]
+        if np.count_nonzero(finite) < len(finite):
+            self._finite = finite
+        return table
 
     def violations(self, t: float | Array, v: Array, torque: Array, output: Array) -> Array:
         """How far torques are beyond what ends the phase, at one instant or several [N m].
@@ -258,10 +277,13 @@ class PhaseTables:
         if not self.linear:
             low, high = (limit[..., self.held] for limit in self.bounds(t, v))
             return np.asarray(parts + np.concatenate([low, -high, 0.0 * rotors], -1) - self.slack)
-        parts += self._now
-        if self._rate is not None:
-            parts += self._rate * (t - self.slide.start)
-        return np.asarray(parts)
+        return np.asarray(parts + self._now + self.growth(t))
+
+    def growth(self, t: float | Array) -> Array | float:
+        """What of that grows evenly with time, from the start of the phase on [N m]."""
+        if self._rate is None or not self.linear:
+            return 0.0
+        return self._rate * (t - self.slide.start)
 
 
 def gear_contacts(

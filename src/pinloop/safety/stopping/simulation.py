@@ -68,6 +68,7 @@ from .teeth import Teeth, impact
 
 State = HybridState[Phase]
 
+_PROJECTION = Projection()
 _ANY_DRIVE = 100.0
 """A drive that needs so many times its torque goes on as loops do not allow it."""
 
@@ -119,7 +120,7 @@ class StopSimulation:
         self.group = RobotManifold(robot)
         self._plain = robot.nq == robot.nv and not equations.rows
         rows = equations.rows
-        self.projector = Projector(equations, Projection(), self.group) if rows else None
+        self.projector = Projector(equations, _PROJECTION, self.group) if rows else None
         self._native = NativePhases.of(self.equations, method, self.projector)
         self.stepper = Stepper(method, np.where(robot.is_translation, robot.length, 1.0))
         self._stiffness = StiffnessNotes(robot, method)
@@ -387,7 +388,7 @@ class StopSimulation:
         """Why the projection at the end of a step takes more than its error, if it does."""
         # What is pinned has its speed from the ground or its drive: that is no loss.
         before = self.phase.pin_velocity(step.t1, before)
-        v, slack = (step.v0, before, step.v1), Projection().tol
+        v, slack = (step.v0, before, step.v1), _PROJECTION.tol
         if self.projector is not None:
             slack /= max(self.projector.regularity, Regularity.AT)
         return speed_loss(self.equations.equations, step.t1, step.q1, v, tolerance, slack)
@@ -448,15 +449,15 @@ class StopSimulation:
             self.refuted = frozenset()
         piece, drives, blocked = self.plan.reference.at(t), self._drives(t), self.teeth.blocked
         blocked, (ramp, slope) = blocked.copy(), self.clock.ramp(t)
-        may_rest = self.train.resists(ramp, slope) | drives | (blocked > 0)
-        exact = may_rest & (np.abs(v) <= self.tiny)
-        speeds = np.where(exact, 0.0, v)
-        if np.count_nonzero(drives):
+        small = np.abs(v) <= self.tiny
+        # Most often what comes to rest is at rest exactly, and no drives are on.
+        if np.count_nonzero(drives) or np.count_nonzero(small & (v != 0.0)):
+            exact = small & (self.train.resists(ramp, slope) | drives | (blocked > 0))
             # What rests is not taken along by a drive that hardly moves.
             level = piece.v(t)
             met = drives & (v != 0.0) & (np.abs(v - level) <= self.tiny)
-            speeds, exact = np.where(met, level, speeds), exact | met
-        q, v = self._with_exact(t, q, v, speeds, exact)
+            speeds = np.where(met, level, np.where(exact, 0.0, v))
+            q, v = self._with_exact(t, q, v, speeds, exact | met)
         now = PhaseStart(
             t,
             q,
@@ -474,8 +475,9 @@ class StopSimulation:
         self._look_for_branch(t, q, v)
         phase = decide_phase(self.equations, now)
         self._enter(phase)
-        before = v
-        passage = self.equations.passage
+        if self.projector is None:
+            return phase, q, v  # what is pinned has exactly its speed
+        before, passage = v, self.equations.passage
         project = self._project if passage is None else partial(self._project_in, passage)
         q, v, _ = project(t, q, v)
         self._require_kept(t, q, before, v)

@@ -59,9 +59,9 @@ class StandstillWatch:
 
     def rests(self, v: Array, a: Array) -> bool:
         """Whether nothing moves nor begins to; loops leave rounding."""
-        # Most often the first number settles it, for which NumPy is slow.
-        still = all(abs(x) <= self.tiny for x in v.tolist())
-        return still and all(abs(x) <= HELD_ACCELERATION for x in a.tolist())
+        # Of a few numbers lists are faster than NumPy.
+        still = all([abs(x) <= self.tiny for x in v.tolist()])
+        return still and all([abs(x) <= HELD_ACCELERATION for x in a.tolist()])
 
     def look(self, step: Step) -> None:
         """What moved in a step has not stood since before, though it may stand at both ends."""
@@ -72,7 +72,8 @@ class StandstillWatch:
     def _slow(self, q: Array, v: Array) -> bool:
         """Whether no joint with one axis, and no joint or frame in space, moves noticeably."""
         limit = self.standstill.speed
-        if any(abs(x) > limit for x in v[self._single].tolist()):
+        single = v if self._all_single else v[self._single]
+        if any([abs(x) > limit for x in single.tolist()]):
             return False
         if self._all_single:
             return True

@@ -59,6 +59,7 @@ from ...simulation.modes import Mode
 from ...tolerances import BOUND_INSTANT, HELD_ACCELERATION, MOTION_SHARE
 from .drivetrain import Drivetrain, Sliding, SlidingTorques
 from .phase import (
+    Known,
     Phase,
     breakaway_directions,
     gear_contacts,
@@ -68,6 +69,10 @@ from .phase import (
 )
 from .reference import Piece
 from .stop_equations import StopEquations
+
+Forces = tuple[Array, Array, Array]
+"""Mass matrix, forces without those of the contacts, and rows, see `EquationsOfMotion.system`."""
+Bounds = tuple[Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +117,9 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
     slide = train.sliding_torques(phase.sliding)
     M, f, J, gamma, _ = equations.system(now.t, now.q, now.v)
     ends = _ends(train, phase, now.t, now.v, kind=1)
+    bounds = ends[0], ends[1]
+    if held := _all_held(equations, phase, now, (slide, bounds), (M, f, J)):
+        return held
     with_rotors = train.with_rotors(M)
     # The rows stand in for inertia that the tree lacks.
     whole = factor_mass(with_rotors, J)[0]
@@ -128,15 +136,12 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
         broken |= new
         if new:
             continue
-        noise = holding_noise(whole, f, J, ends[:2], reaction, equations.weight)
-        if np.count_nonzero(now.slope):
-            # What brakes that engage hold more, by the time that is one with this instant.
-            noise += BOUND_INSTANT * now.slope * train.static_brake
+        noise = _noise(equations, now, (whole, f, J), bounds, reaction)
         settled = _settled(train, phase, now, contacts, (torque, side), loose, noise)
         settled = _marked_redundant(settled, with_rotors, J)
         # What still sticks has the bounds that it had.
         same = settled.sliding is phase.sliding
-        known = slide if same else train.sliding_torques(settled.sliding), (ends[0], ends[1])
+        known = slide if same else train.sliding_torques(settled.sliding), bounds
         equations.enter(settled, known)
         at, ends_at = contacts.columns, (torque - contacts.low, contacts.high - torque)
         if not len(J) and (np.minimum(*ends_at) > RELEASE * noise[at])[side == 0].all():
@@ -151,6 +156,42 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
             return replace(settled, noise=noise) if back else settled
         loose |= dict(zip(at[gone].tolist(), way[gone].astype(int).tolist(), strict=True))
         broken |= loose
+
+
+def _all_held(
+    equations: StopEquations, phase: Phase, now: PhaseStart, known: Known, system: Forces
+) -> Phase | None:
+    """The phase in which all sticks that may, if its bounds are farther off than noise.
+
+    So it is most often, and then nothing has to be searched: the motion is that of the phase.
+    """
+    train = equations.train
+    if equations.kernel is None or equations.passage or train.has_losses or now.refuted:
+        return None
+    equations.enter(phase, known)
+    unique = equations.solve_uniquely(now.t, now.q, now.v)
+    if unique is None:
+        return None
+    solved, reaction = unique
+    noise = _noise(equations, now, system, known[1], reaction)
+    (low, high), torque = known[1], solved.holding_torque
+    room = np.minimum(torque - low, high - torque) - RELEASE * noise
+    if not min(room[phase.pinned].tolist()) > 0.0:
+        return None
+    phase.noise[:] = noise
+    equations.settle(now.v, solved)
+    return phase
+
+
+def _noise(
+    equations: StopEquations, now: PhaseStart, system: Forces, bounds: Bounds, reaction: Array
+) -> Array:
+    """Rounding of what holds the coordinates, see `Phase`, shape (nv,)."""
+    noise = holding_noise(*system, np.array(bounds), reaction, equations.weight)
+    if np.count_nonzero(now.slope):
+        # What brakes that engage hold more, by the time that is one with this instant.
+        noise += BOUND_INSTANT * now.slope * equations.train.static_brake
+    return noise
 
 
 def _decided(
@@ -197,7 +238,8 @@ def _as_if_all_stuck(train: Drivetrain, now: PhaseStart) -> Phase:
         now.limited,
         now.shorted,
     )
-    return Phase(sliding, stuck, follow, now.piece, power, now.blocked, _mode(()), noise)
+    mode = _locking(train, stuck)
+    return Phase(sliding, stuck, follow, now.piece, power, now.blocked, mode, noise)
 
 
 def _contacts(

@@ -83,6 +83,7 @@ class StopEquations:
         self.weight = weight_of(equations.robot.model)
         self._entered: Phase | None = None
         self._entered_before: dict[Phase, PhaseTables] = {}
+        self._start: tuple[Array, Solved] | None = None  # where the phase begins
 
     @property
     def phase(self) -> Phase:
@@ -127,7 +128,7 @@ class StopEquations:
         """Let a phase begin, or go back to one that has been; ``known``: see `PhaseTables`."""
         if phase is self._entered:
             return
-        self._entered = phase
+        self._entered, self._start = phase, None
         if phase not in self._entered_before:
             armature = self.equations.robot.model.armature
             self._entered_before[phase] = PhaseTables(self.train, phase, armature, known)
@@ -135,11 +136,16 @@ class StopEquations:
         # Rows between what is pinned hold by themselves, and may leave torques open, as those of
         # fingers with a brake each. Others that do so depend on each other where nothing moves.
         looks = self.equations.rows.loops.coordinates
-        rows = np.flatnonzero(looks[:, at.free].any(axis=1)).tolist() if len(looks) else []
-        hard = phase.redundant and 0 < len(rows) == len(looks)
+        moved = np.flatnonzero(looks[:, at.free].any(axis=1)) if len(looks) else at.free[:0]
+        self._held_rows = moved.tolist()
+        self._unique = len(self._held_rows) == len(looks)
+        hard = phase.redundant and self._unique and len(looks) > 0
         self.in_kernel = None if hard else self.kernel
+        self._enter_kernel()
+
+    def _enter_kernel(self) -> None:
         if self.in_kernel is not None:
-            self.in_kernel.enter(rows, PIVOT_KEPT, *at.in_kernel)
+            self.in_kernel.enter(self._held_rows, PIVOT_KEPT, *self.tables.in_kernel)
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration away from singular poses; it is kept in mind for `bound_violation`."""
@@ -152,8 +158,18 @@ class StopEquations:
         self.follow(passage)
         return self._accelerated(t, q, v)
 
+    def settle(self, v: Array, solved: Solved) -> None:
+        """Let the phase that was entered last go on with its noise, which is known by now.
+
+        ``v``: velocity with which its motion begins. ``solved``: the solution there.
+        """
+        self.tables.settle()
+        self._enter_kernel()
+        self._start = v, solved
+
     def _accelerated(self, t: float, q: Array, v: Array) -> Array:
-        solved = self.solve(t, q, v)
+        start, self._start = self._start, None
+        solved = start[1] if start and start[0] is v else self.solve(t, q, v)
         self._seen.append((t, v, solved))
         return solved.a
 
@@ -178,18 +194,35 @@ class StopEquations:
         every = self.tables.violations(t[:, None], v, solved[:, 3], solved[:, 2])
         top = every.max(axis=0)
         bounded = np.isfinite(top)
-        top = top[bounded]
-        spread = top - every.min(axis=0)[bounded]
-        return float((top + between * spread).max(initial=-np.inf))
+        # Between states what grows evenly with time is between what it is there.
+        uneven = (every - self.tables.growth(t[:, None]))[:, bounded]
+        spread = uneven.max(axis=0) - uneven.min(axis=0)
+        return float((top[bounded] + between * spread).max(initial=-np.inf))
+
+    def solve_uniquely(self, t: float, q: Array, v: Array) -> tuple[Solved, Array] | None:
+        """Solution and reactions of the rows by the kernel; None if other torques may hold, too."""
+        solved = self._solve_natively(t, q, v, self.tables.given(t)) if self._unique else None
+        if solved is None:
+            return None
+        self.evaluations += 1
+        assert self.kernel is not None
+        return solved, np.array(self.kernel.multipliers)
+
+    def _solve_natively(self, t: float, q: Array, v: Array, given: Array) -> Solved | None:
+        """`solve` by the kernel; None where it does not."""
+        if self.in_kernel is None or self.passage is not None:
+            return None
+        solutions = np.empty((1, 4, len(v)))
+        if self.in_kernel.solve_all(np.array([t]), q[None], v[None], given[None], solutions):
+            return Solved(*solutions[0])
+        return None
 
     def solve(self, t: float, q: Array, v: Array) -> Solved:
         """Acceleration and torques."""
         self.evaluations += 1
         at, given = self.tables, self.tables.given(t)
-        if self.in_kernel is not None and self.passage is None:
-            solutions = np.empty((1, 4, len(v)))
-            if self.in_kernel.solve_all(np.array([t]), q[None], v[None], given[None], solutions):
-                return Solved(*solutions[0])
+        if solved := self._solve_natively(t, q, v, given):
+            return solved
         M, f, J, gamma, cap = self.system(t, q, v)
         joint_side, before = at.slide.torques(t, v)
         a = given.copy()

@@ -80,7 +80,8 @@ class Teeth:
 
     def leave(self, stuck: Mask) -> None:
         """Joints that are not stuck have left their tooth, if it has play."""
-        self.blocked[~stuck & ~self._tight] = 0
+        if np.count_nonzero(self.blocked):
+            self.blocked[~stuck & ~self._tight] = 0
 
     def watched(self, stuck: Mask) -> list[Watched]:
         """The teeth on both sides of every joint that may come to one, and the end stops."""
