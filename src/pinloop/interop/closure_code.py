@@ -43,9 +43,12 @@ from .straight_line import Recorder, Symbol, Value
 _MARK = b"Written by pinloop"
 _SAMPLES = 4
 """Poses at which it is looked which rows are independent."""
-_SCREW, _CIRCLE, _TRANSLATION, _SPHERICAL, _FREE, _PLANAR = range(6)
-_COORDINATES, _VELOCITIES = (1, 2, 3, 4, 7, 4), (1, 1, 3, 3, 6, 3)
-"""Motions of links by number, and how many coordinates and velocities they have."""
+_SCREW = 0
+_PARTS = {1: (0, 2), 2: (3, 0), 3: (0, 4), 4: (3, 4), 5: (2, 2)}
+"""Of the other motions of links, by number, how many coordinates are translations, and of the turn
+that comes after them: cosine and sine, or a quaternion."""
+_RATES = {0: 0, 2: 1, 4: 3}
+"""Velocities of turns with so many coordinates."""
 
 
 @public
@@ -285,7 +288,8 @@ class _Tree:
         self._motions, self._starts = links[:, 1].astype(int).tolist(), links[:, 2].astype(int)
         self._joints = [_frame(line[3:15]) for line in links]
         self._twists = np.where(np.abs(twists) < ROTATION_DUST, 0.0, twists)
-        counts = [_VELOCITIES[motion] for motion in self._motions]
+        parts = [_PARTS.get(motion, (1, 0)) for motion in self._motions]
+        counts = [slides + _RATES[turns] for slides, turns in parts]
         self._first = np.cumsum([0, *counts]).tolist()
         self._link_of = np.repeat(np.arange(len(counts)), counts).tolist()
         self._placed = dict[int, _Frame]()
@@ -326,22 +330,18 @@ class _Tree:
     def _moved(self, link: int) -> _Frame:
         """Where a joint carries its link."""
         motion, at = self._motions[link], int(self._starts[link])
-        axis, call = self._twists[self._first[link]], self._recorder.call
         if motion == _SCREW:
-            x, R = self.q(at), _ORIGIN.R
+            x, R, axis = self.q(at), _ORIGIN.R, self._twists[self._first[link]]
             if axis[3:].any():
-                R = _turn(axis[3:], call("cos", x), call("sin", x))
+                R = _turn(axis[3:], self._recorder.call("cos", x), self._recorder.call("sin", x))
             return _Frame(R, axis[:3].astype(object) * x)
-        if motion == _CIRCLE:
-            return _Frame(_turn(axis[3:], self.q(at), self.q(at + 1)), _ORIGIN.p)
-        q = np.array([self.q(at + i) for i in range(_COORDINATES[motion])])
-        if motion == _TRANSLATION:
-            return _Frame(_ORIGIN.R, q)
-        if motion == _SPHERICAL:
-            return _Frame(_rotation(q), _ORIGIN.p)
-        if motion == _FREE:
-            return _Frame(_rotation(q[3:]), q[:3])
-        return _Frame(_turn(np.array([0.0, 0.0, 1.0]), q[2], q[3]), np.append(q[:2], 0.0))
+        slides, turns = _PARTS[motion]
+        p, turn = _ORIGIN.p.copy(), [self.q(at + slides + i) for i in range(turns)]
+        p[:slides] = [self.q(at + i) for i in range(slides)]
+        if turns == 4:
+            return _Frame(_rotation(np.array(turn)), p)
+        axis = self._twists[self._first[link + 1] - 1, 3:]
+        return _Frame(_turn(axis, turn[0], turn[1]) if turns else _ORIGIN.R, p)
 
     def step(self, link: int, s: list[Symbol | None]) -> dict[str, Value]:
         """Coordinates of a joint after a short step of its velocities; None for those that stay.
@@ -349,21 +349,18 @@ class _Tree:
         To first order, of unit length: that suffices for Newton's method.
         """
         motion, at = self._motions[link], int(self._starts[link])
-        d: list[Any] = [0.0 if x is None else x for x in s]
-        q: list[Any] = [self.q(at + i) for i in range(_COORDINATES[motion])]
-        if motion in (_SCREW, _TRANSLATION):
-            new = [x + y for x, y in zip(q, d, strict=True)]
-        elif motion == _CIRCLE:
-            new = self._unit([q[0] - d[0] * q[1], q[1] + d[0] * q[0]])
-        elif motion == _SPHERICAL:
-            new = self._unit(_quaternion_step(q, d))
-        elif motion == _FREE:
-            shift = _rotation(np.array(q[3:])) @ np.array(d[:3], dtype=object)
-            new = [*(np.array(q[:3]) + shift), *self._unit(_quaternion_step(q[3:], d[3:]))]
-        else:
-            shift = [q[2] * d[0] - q[3] * d[1], q[3] * d[0] + q[2] * d[1]]
-            turned = self._unit([q[2] - d[2] * q[3], q[3] + d[2] * q[2]])
-            new = [q[0] + shift[0], q[1] + shift[1], *turned]
+        d = np.array([0.0 if x is None else x for x in s], dtype=object)
+        if motion == _SCREW:
+            return {f"q[{at}]": self.q(at) + d[0]}
+        slides, turns = _PARTS[motion]
+        place, shift = self._moved(link), np.zeros(3).astype(object)
+        shift[:slides] = d[:slides]
+        new = [*(place.p + place.R @ shift)[:slides]]
+        q: list[Any] = [self.q(at + slides + i) for i in range(turns)]
+        if turns == 4:
+            new += self._unit(_quaternion_step(q, [*d[slides:]]))
+        elif turns:
+            new += self._unit([q[0] - d[-1] * q[1], q[1] + d[-1] * q[0]])
         return {f"q[{at + i}]": x for i, x in enumerate(new)}
 
     def steps(self, following: Indices) -> dict[str, Value]:
