@@ -21,14 +21,7 @@ from ..model.moving_tree import MovingTree
 from ..model.pairs import Component, MotionGroup, Spherical
 from ..model.tree import LoopJoint, TreeKinematics
 from .couplings import CouplingRow
-from .relative_motion import (
-    Placed,
-    RowSlopes,
-    frame_slopes,
-    loop_sides,
-    stacked,
-    world_jacobian,
-)
+from .relative_motion import Placed, RowSlopes, frame_slopes, loop_sides, stacked, world_jacobian
 
 _WORLD = pin.ReferenceFrame.WORLD
 

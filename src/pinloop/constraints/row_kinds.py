@@ -58,11 +58,7 @@ class _BoundNoSlip(BoundRow):
         # The rate of a component of the body-frame velocity is the spatial acceleration.
         J = _frame_jacobian(self._model, data, self._frame, pin.LOCAL)
         drift = pin.getFrameAcceleration(self._model, data, self._frame, pin.LOCAL)
-        return (
-            (self._axis @ J[:3])[None, :],
-            np.zeros(1),
-            np.array([self._axis @ drift.linear]),
-        )
+        return ((self._axis @ J[:3])[None, :], np.zeros(1), np.array([self._axis @ drift.linear]))
 
     def slopes(self, tree: MovingTree, multipliers: Array) -> RowSlopes | None:
         selector = np.append(self._axis, np.zeros(3))[None]

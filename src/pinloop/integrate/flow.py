@@ -37,8 +37,7 @@ class ManySteps(NamedTuple):
     """
 
     take: Callable[
-        [tuple[float, float, float, float, float], State, list[float], list[int]],
-        Segment | None,
+        [tuple[float, float, float, float, float], State, list[float], list[int]], Segment | None
     ]
     record: Callable[[Segment], None]
     watches: bool = False

@@ -17,14 +17,7 @@ from ..errors import BadValue, NotFinite, PinloopError, SingularMass
 from ..tolerances import PROJECTED_TRIFLE, TIME_SUM, Regularity
 from .flow import MANY, Flow, State, StepFailed, StepMemory
 from .implicit import ImplicitSteps, Iterated, Slopes, difference_slopes, left_over, outgrown
-from .munthe_kaas import (
-    Attempt,
-    MuntheKaas,
-    NoBranch,
-    RightHandSide,
-    Step,
-    StepControl,
-)
+from .munthe_kaas import Attempt, MuntheKaas, NoBranch, RightHandSide, Step, StepControl
 from .rank_loss import first_near, least_regularity
 from .recording import Segment
 

@@ -130,14 +130,7 @@ _EULER = Tableau("euler", np.zeros((1, 1)), np.array([1.0]), (), 1, 0)
 
 _HEUN = Tableau("heun", _lower((1.0,)), np.array([0.5, 0.5]), (), 2, 0)
 
-_RK4 = Tableau(
-    "rk4",
-    _lower((1 / 2,), (0, 1 / 2), (0, 0, 1)),
-    np.array([1, 2, 2, 1]) / 6,
-    (),
-    4,
-    0,
-)
+_RK4 = Tableau("rk4", _lower((1 / 2,), (0, 1 / 2), (0, 0, 1)), np.array([1, 2, 2, 1]) / 6, (), 4, 0)
 
 _BS32 = Tableau(
     "bs32",

@@ -24,12 +24,7 @@ from numpy.typing import NDArray
 
 from ..boundary.arguments import flat_numbers, public
 from ..boundary.marks import Array
-from ..dynamics.derivatives import (
-    acceleration_at,
-    derivatives_at,
-    joint_chain,
-    jump_derivatives_at,
-)
+from ..dynamics.derivatives import acceleration_at, derivatives_at, joint_chain, jump_derivatives_at
 from ..dynamics.equations import EquationsOfMotion
 from ..dynamics.independence import dependent_coordinates
 from ..errors import BadValue, PinloopError

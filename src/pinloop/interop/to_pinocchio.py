@@ -103,12 +103,7 @@ def to_pinocchio(robot: Mechanism) -> PinocchioModels:
         shapes[role], unread = _geometry(robot, model, role, loader)
         cannot += unread
     return PinocchioModels(
-        model,
-        tuple(models),
-        tuple(cannot),
-        tuple(remarks),
-        shapes["collision"],
-        shapes["visual"],
+        model, tuple(models), tuple(cannot), tuple(remarks), shapes["collision"], shapes["visual"]
     )
 
 

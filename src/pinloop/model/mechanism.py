@@ -348,11 +348,7 @@ class Mechanism:
         return build(changed, kinematics_only=True)
 
     def with_robot(
-        self,
-        other: Mechanism,
-        prefix: str,
-        frame: str = GROUND,
-        placement: pin.SE3 | None = None,
+        self, other: Mechanism, prefix: str, frame: str = GROUND, placement: pin.SE3 | None = None
     ) -> Mechanism:
         """Return one robot that consists of this one and another one mounted on it, or beside it.
 

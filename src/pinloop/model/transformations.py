@@ -126,10 +126,7 @@ def with_robot(
                 for x in other.couplings
             ),
         ),
-        actuated=(
-            *(description.actuated or ()),
-            *(prefix + name for name in other.actuated or ()),
-        ),
+        actuated=(*(description.actuated or ()), *(prefix + name for name in other.actuated or ())),
         drives=(*description.drives, *(replace(x, joint=prefix + x.joint) for x in other.drives)),
         frames=(*description.frames, *map(placed, other.frames)),
         geometry=(*description.geometry, *map(placed, other.geometry)),

@@ -29,13 +29,7 @@ from ...model.workspace import create_data
 from ...simulation.trajectory import Trajectory
 from ...tolerances import DISTANCE_ERROR, SLACK, TOUCH
 from .interval_tree import IntervalTree, checked_run, limit_sag
-from .solids import (
-    Obstacle,
-    Piece,
-    checked_obstacles,
-    collect_pieces,
-    require_length,
-)
+from .solids import Obstacle, Piece, checked_obstacles, collect_pieces, require_length
 
 
 @dataclass(frozen=True, eq=False)

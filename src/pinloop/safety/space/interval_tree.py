@@ -325,11 +325,7 @@ class IntervalTree:
         return bounds
 
     def points(
-        self,
-        joint: int,
-        points: Array,
-        seen_from: int = 0,
-        nodes: slice | Integers = slice(None),
+        self, joint: int, points: Array, seen_from: int = 0, nodes: slice | Integers = slice(None)
     ) -> Array:
         """Positions of points on a joint at the nodes [m], shape (n + 1, m, 3) for all nodes.
 

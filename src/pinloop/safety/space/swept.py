@@ -351,10 +351,7 @@ def _spread(displacements: Array) -> Array:
 
 
 def _enclose(
-    pieces: list[Piece],
-    intervals: list[list[_Interval]],
-    tolerance: float,
-    links: RobotPieces,
+    pieces: list[Piece], intervals: list[list[_Interval]], tolerance: float, links: RobotPieces
 ) -> SweptVolume:
     """The polyhedra around all intervals."""
     parts: dict[str, list[Hull]] = {}

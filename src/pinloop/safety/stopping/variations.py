@@ -301,12 +301,7 @@ class StopVariation:
             self.notes.append(f"t = {1e3 * t:.4g} ms: {why}")
 
     def _shift(
-        self,
-        first: int,
-        last: int,
-        shift: Array,
-        phases: tuple[Phase, Phase],
-        happening: Happening,
+        self, first: int, last: int, shift: Array, phases: tuple[Phase, Phase], happening: Happening
     ) -> None:
         """Saltation where accelerations jump, but no velocities."""
         change = happening.change
