@@ -1,4 +1,4 @@
-"""Tests of what O-DCA says of single bodies and joints: accelerations, wrenches.
+"""Tests of what is said of single bodies and joints: accelerations, wrenches.
 
 Oracles: Newton's and Euler's laws of point masses, Pinocchio's kinematics, multipliers of loops.
 """
@@ -76,9 +76,10 @@ def seat(machine: pl.Mechanism, q: Array, joint: Joint) -> Any:
 @every_small_robot
 @pytest.mark.parametrize(
     ("reduced", "block"),
-    [(False, 64), (True, 64), (False, 1), (True, 3)],
-    ids=["all rows", "regularized", "all rows, bodies alone", "regularized, small blocks"],
-)
+    [(False, 64), (True, 64), (False, 1), (True, 3), (False, 0), (True, 0)],
+    ids=["all rows", "regularized", "all rows, bodies alone", "regularized, small blocks",
+         "all rows, by matrices", "regularized, by matrices"],
+)  # fmt: skip
 def test_wrenches_of_all_joints_obey_newton_and_euler(name: str, reduced: bool, block: int) -> None:
     machine = regularized(name) if reduced else robot(name)
     assert_newton_and_euler(machine, *moving(robot(name), 3, speed=1.0), block)
@@ -110,7 +111,9 @@ def test_wrench_of_a_joint_that_is_fixed_to_something_that_spins(block: int) -> 
 
 def assert_newton_and_euler(machine: pl.Mechanism, q: Array, v: Array, block: int = 64) -> None:
     # Couplings act on several joints at once: their torques are in the joints too.
-    equations = odca(machine, block=block, forces=[push(machine)])
+    forces = [push(machine)]
+    by_matrices = pl.EquationsOfMotion(machine, forces=forces)
+    equations = odca(machine, block=block, forces=forces) if block else by_matrices
     wrenches = equations.body_motion(0.0, q, v).wrenches
     joints = {joint.name: joint for joint in machine.description.joints}
     assert set(wrenches) == set(joints)
@@ -126,11 +129,15 @@ def assert_newton_and_euler(machine: pl.Mechanism, q: Array, v: Array, block: in
 
 
 @every_small_robot
-def test_joints_that_nobody_drives_carry_nothing_along_their_motions(name: str) -> None:
+@pytest.mark.parametrize("formulation", [pl.ODCA(), pl.Automatic(), pl.Projected()])
+def test_joints_that_nobody_drives_carry_nothing_along_their_motions(
+    name: str, formulation: Any
+) -> None:
     machine = robot(name)
     driven = {joint for coupling in machine.couplings for joint in coupling.joints}
     q, v = moving(machine, 4)
-    wrenches = odca(machine).body_motion(0.0, q, v).wrenches
+    equations = pl.EquationsOfMotion(machine, formulation=formulation)
+    wrenches = equations.body_motion(0.0, q, v).wrenches
     for joint in machine.description.joints:
         if isinstance(joint.pair, MotionGroup) and joint.name not in driven:
             wrench = wrenches[joint.name].vector
@@ -169,10 +176,8 @@ def test_hanging_weight_pulls_at_its_joint(block: int) -> None:
     np.testing.assert_allclose(world, [0, 0, weight], rtol=1e-12, atol=1e-9)
 
 
-def test_formulations_on_matrices_know_no_single_joints() -> None:
+def test_formulations_on_matrices_have_no_sweeps() -> None:
     equations = pl.EquationsOfMotion(robot("four-bar"))
     q, v = moving(robot("four-bar"), 1)
-    with pytest.raises(pl.BadValue, match=r"pl\.ODCA"):
-        equations.body_motion(0.0, q, v)
     with pytest.raises(pl.BadValue, match=r"pl\.ODCA"):
         equations.closed(0.0, q, v)

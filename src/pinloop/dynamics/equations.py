@@ -7,6 +7,7 @@ order, from any thread, and after pickling. Work space is taken for one evaluati
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from copy import copy
 from functools import cached_property, partial
 from typing import Literal
@@ -321,17 +322,11 @@ class EquationsOfMotion:
         return with_reactions(self.rows, M, np.zeros(len(v)), J, free.restore(x, still), impulse)
 
     def body_motion(self, t: float, q: Configuration, v: Velocity) -> BodyMotion:
-        """Accelerations of all bodies and wrenches in all joints at a state.
-
-        Raises:
-            BadValue: the formulation works on matrices, in which single joints do not occur.
-        """
-        solver = self._solver(
-            "this formulation has no wrenches of single joints; give formulation=pl.ODCA()"
-        )
-        arrays = solver.bodies_and_joints(q, v, *self._loads(t, q, v))
-        self._solvers.append(solver)
-        return body_motion(self.robot, q, v, *arrays)
+        """Accelerations of all bodies and wrenches in all joints at a state."""
+        by_state = self._on_state is not None  # then work space would be large for a large robot
+        with nullcontext() if by_state else self.robot.workspace() as data:
+            a, lam = self._solve(data, t, q, v)
+        return body_motion(self.robot, self.rows.loops, q, v, a, lam)
 
     def closed(self, t: float, q: Configuration, v: Velocity) -> tuple[Array, Array]:
         """The state nearby that all rows allow, by the formulation's own sweeps.

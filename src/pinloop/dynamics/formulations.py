@@ -2,8 +2,8 @@
 
 Formulations are interchangeable values. The three here see matrices only; what fills them is in
 `equations`. Formulations that look at the robot itself have a package of their own. All give the
-same accelerations, and the smallest reactions where these are not unique. Those that look at the
-robot give accelerations of all bodies and wrenches in all joints, too: by name in `BodyMotion`.
+same accelerations, and the smallest reactions where these are not unique. What bodies do and joints
+carry follows from both: by name in `BodyMotion`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from ..boundary.arguments import public
 from ..boundary.marks import Array
+from ..constraints.closure import Constraints
 from ..constraints.rows import RowSet
 from ..errors import BadValue, SingularMass
 from ..linalg.saddle import Saddle, factor_mass
 from ..model.description import Body
 from ..model.mechanism import Mechanism
+from ..model.tree import TreeKinematics
 from ..tolerances import RANK
 from .independence import dependent_coordinates
 
@@ -142,18 +144,6 @@ class BoundStateFormulation(ABC):
             v: velocity, shape (nv,).
             tau: applied generalised forces without gravity, shape (nv,).
             further: rows beyond loops, with accelerations as values.
-        """
-
-    @abstractmethod
-    def bodies_and_joints(
-        self, q: Array, v: Array, tau: Array, further: FurtherRows
-    ) -> tuple[Array, Array, Array]:
-        """Accelerations of all bodies and wrenches in all joints, without fixed joints.
-
-        Returns:
-            spatial acceleration of each body that moves in the model, at and in its joint frame,
-            shape (n, 6); wrench of each of their joints on it, likewise; wrench of each loop joint
-            on its body B, at and in its frame B, shape (loops, 6).
         """
 
     @abstractmethod
@@ -302,29 +292,29 @@ class BodyMotion:
 
 
 def body_motion(
-    robot: Mechanism, q: Array, v: Array, accelerations: Array, tree: Array, loops: Array
+    robot: Mechanism, loops: Constraints, q: Array, v: Array, a: Array, multipliers: Array
 ) -> BodyMotion:
-    """Name accelerations and wrenches.
+    """Motion of all bodies, and wrenches by Newton's and Euler's laws, from the tips to the ground.
 
     Args:
         robot: the mechanism.
+        loops: rows of its loops.
         q: configuration, shape (nq,).
         v: velocity, shape (nv,).
-        accelerations: of the joint frames of the model, shape (n, 6).
-        tree: wrench of each joint of the model on its body, at and in the joint frame, (n, 6).
-        loops: wrench of each loop joint on body B, at and in frame B, shape (loops, 6).
+        a: acceleration, shape (nv,).
+        multipliers: reactions of these rows, and perhaps of others after them.
     """
-    model, described = robot.model, {joint.name: joint for joint in robot.description.joints}
-    placements, twists = _tree_motion(model, q, v)
+    model, tree = robot.model, TreeKinematics(robot.model).update(q)
+    described = {joint.name: joint for joint in robot.description.joints}
     frames = {body: model.frames[robot.frame_id(body)] for body in robot.bodies}
-    moving = np.vstack([np.zeros(6), accelerations])
+    twists, accelerations = _tree_motion(model, q, v, a)
     own = {
-        body: frame.placement.actInv(pin.Motion(moving[frame.parentJoint]))
+        body: frame.placement.actInv(accelerations[frame.parentJoint])
         for body, frame in frames.items()
     }
 
     def place(frame: pin.Frame) -> pin.SE3:
-        return placements[frame.parentJoint] * frame.placement
+        return tree.oMi[frame.parentJoint] * frame.placement
 
     missing = {
         body.name: _needed(body, place(frame), frame.placement.actInv(twists[frame.parentJoint]),
@@ -339,18 +329,16 @@ def body_motion(
                 missing[body] = missing[body] - received
 
     on_child: dict[str, pin.Force] = {}
-    for loop, wrench in zip(robot.loops, loops, strict=True):
+    for loop in robot.loops:
+        wrench = loops.wrench(tree, loop.name, multipliers[loops.rows_of[loop.name]])
         force = place(model.frames[loop.frame_b]).act(pin.Force(wrench))
         on_child[loop.name] = force if described[loop.name].child == loop.body_b else -force
         transmit(force, loop.body_b, loop.body_a)
-    # Children first: what a fixed joint carries is what its child still lacks.
+    # Children first: what a joint carries is what its child still lacks.
     for edge in reversed(robot.tree.edges):
-        name, force = edge.joint.name, missing[edge.child]
-        if edge.joint.pair.dof:
-            index = model.getJointId(name)
-            force = placements[index].act(pin.Force(tree[index - 1]))
+        force = missing[edge.child]
         transmit(force, edge.child, edge.parent)
-        on_child[name] = force if edge.orientation > 0 else -force
+        on_child[edge.joint.name] = force if edge.orientation > 0 else -force
     wrenches = {
         name: (place(model.frames[robot.frame_id(joint.child)]) * joint.frame_child).actInv(
             on_child[name]
@@ -370,18 +358,20 @@ def _needed(
     return placement.act(inertia * A + inertia.vxiv(twist))
 
 
-def _tree_motion(model: pin.Model, q: Array, v: Array) -> tuple[list[pin.SE3], list[pin.Motion]]:
-    """Placements in the world and twists of all joint frames.
+def _tree_motion(
+    model: pin.Model, q: Array, v: Array, a: Array
+) -> tuple[list[pin.Motion], list[pin.Motion]]:
+    """Twists and spatial accelerations of all joint frames.
 
     Without `pin.Data`, whose memory grows with the cube of the coordinates.
     """
-    placements, twists = [pin.SE3.Identity()], [pin.Motion.Zero()]
+    twists, accelerations = [pin.Motion.Zero()], [pin.Motion.Zero()]
     for k in range(1, model.njoints):
-        joint = model.joints[k]
-        moving = joint.createData()
+        joint, above = model.joints[k], int(model.parents[k])
+        moving, at = joint.createData(), slice(joint.idx_v, joint.idx_v + joint.nv)
         joint.calc(moving, q, v)
-        step = model.jointPlacements[k] * moving.M
-        above = int(model.parents[k])
-        placements.append(placements[above] * step)
+        step, own = model.jointPlacements[k] * moving.M, np.reshape(moving.S, (6, -1)) @ a[at]
         twists.append(step.actInv(twists[above]) + moving.v)
-    return placements, twists
+        along = pin.Motion(own) + moving.c + twists[k].cross(moving.v)
+        accelerations.append(step.actInv(accelerations[above]) + along)
+    return twists, accelerations

@@ -271,24 +271,6 @@ class Block:
         """Acceleration of the coordinates due to ``R'^-1`` times forces, shape (size,)."""
         return solve_triangle(self._factor, w, lower=0)
 
-    def bodies_and_joints(self, alpha: Array, wrenches: dict[int, Array]) -> tuple[Array, Array]:
-        """Acceleration of each body, and wrench of its joint on it, at and in it, (bodies, 6).
-
-        Args:
-            alpha: acceleration of the coordinates, shape (size,).
-            wrenches: on bodies from outside the block, at and in the block's frame.
-        """
-        data, self._shared.owner = self._data, None
-        a = np.zeros(len(self._v))
-        a[self._moves] = alpha
-        pin.forwardKinematics(self._model, data, self._q, self._v, a)
-        motion = np.array([data.a[self._ids[k]].vector for k in self.bodies])
-        outside = pin.StdVec_Force([pin.Force.Zero() for _ in range(self._model.njoints)])
-        for body, wrench in wrenches.items():
-            outside[self._ids[body]] = data.oMi[self._ids[body]].actInv(pin.Force(wrench))
-        pin.rnea(self._model, data, self._q, self._v, a, outside)
-        return motion, np.array([data.f[self._ids[k]].vector for k in self.bodies])
-
 
 def is_unsteady(joint: pin.JointModel) -> bool:
     """Whether the motion map of a joint changes with the configuration, in the joint frame."""

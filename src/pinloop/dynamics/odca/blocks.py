@@ -166,25 +166,3 @@ class Blocks:
         worlds = [*self.worlds, pin.SE3.Identity()]
         placements = [worlds[i].actInv(worlds[j]).homogeneous for i, j in zip(a, b, strict=True)]
         return np.array(placements).reshape(-1, 4, 4)
-
-    def bodies_and_joints(
-        self, alpha: Array, F: Array, outside: Sequence[tuple[int, Array]]
-    ) -> tuple[Array, Array]:
-        """Acceleration of each body, and wrench of its joint on it, at and in it, shape (n, 6).
-
-        Args:
-            alpha: accelerations of the coordinates, shape (size,).
-            F: wrenches in the joints between blocks, at and in the body, shape (cuts, 6).
-            outside: bodies and wrenches of loops on them, at and in the block's frame.
-        """
-        on_bodies: list[dict[int, Array]] = [{} for _ in self.blocks]
-        parts = [*zip(self.cuts, F, strict=True), *outside]
-        parts += [(a, -F[k] @ self.across[k]) for k, a in enumerate(self.below)]
-        for body, wrench in parts:
-            own = on_bodies[self.block_of[body]]
-            own[body] = own.get(body, 0.0) + wrench
-        A, wrenches = np.empty((2, len(self.block_of) - 1, 6))
-        for block, at, acting in zip(self.blocks, self.at, on_bodies, strict=True):
-            A[block.bodies], wrenches[block.bodies] = block.bodies_and_joints(alpha[at], acting)
-        wrenches[self.cuts] = F
-        return A, wrenches

@@ -214,22 +214,6 @@ class LoopJoints:
             residual[rows] = self._select[k] @ loop.pair.residual(self._across(in_a, k))
         return residual * self.scale
 
-    def on_bodies(self, x: Array) -> list[tuple[int, Array]]:
-        """Bodies and what loops do to them, at and in their blocks' frames.
-
-        Args:
-            x: measure numbers, shape (all rows,).
-        """
-        pairs = []
-        for k, (first, last) in enumerate(pairwise(self.first)):
-            for body, wrenches, sign in (
-                (self.body_b[k], self.on_b, 1.0),
-                (self.body_a[k], self.on_a, -1.0),
-            ):
-                if body >= 0:
-                    pairs.append((int(body), sign * x[first:last] @ wrenches[first:last]))
-        return pairs
-
     def _placements(self) -> tuple[Array, Array]:
         """Placements of frames B in the blocks of bodies B and A."""
         in_b = self._blocks.place(self._bodies_b) @ self.seat_b

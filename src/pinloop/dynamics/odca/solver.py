@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 import pinocchio as pin
@@ -21,7 +20,7 @@ from ...boundary.marks import Array, Indices
 from ...constraints.rows import RowSet
 from ...errors import BadValue, SingularMass
 from ...model.mechanism import Mechanism
-from ...spatial.lie import adjoint, apply
+from ...spatial.lie import adjoint
 from ...tolerances import ASSEMBLED, RESPONSE_RANK, THIN_BODY, WITHOUT_MASS
 from ..formulations import BoundStateFormulation, FurtherRows, StateFormulation
 from .blocks import Blocks
@@ -55,14 +54,12 @@ class Answer:
         a: accelerations of the robot's coordinates, shape (nv,).
         alpha: of the coordinates of all blocks, shape (size,).
         x: measure numbers of the joint forces, shape (columns,).
-        torques: on each coordinate, those of bordered rows included, shape (nv,).
         multipliers: of the bordered rows, shape (k,).
     """
 
     a: Array
     alpha: Array
     x: Array
-    torques: Array
     multipliers: Array
 
 
@@ -109,7 +106,7 @@ class Problem:
             a += strength * part.a
             alpha += strength * part.alpha
             x += strength * part.x
-        return Answer(a, alpha, x, load.torques + self._rows.T @ rows, rows)
+        return Answer(a, alpha, x, rows)
 
     def _respond(self, load: Load) -> Answer:
         """Solution without the border."""
@@ -119,7 +116,7 @@ class Problem:
         alpha += moved
         if not np.isfinite(alpha).all():
             raise SingularMass("the joint forces are not finite; some body moves without mass")
-        return Answer(handles.rates(alpha, load.apart), alpha, x, load.torques, np.zeros(0))
+        return Answer(handles.rates(alpha, load.apart), alpha, x, np.zeros(0))
 
     def _measure(self, answer: Answer) -> Array:
         along = [float(direction @ answer.alpha[at]) for at, direction in self._loans]
@@ -187,37 +184,19 @@ class _ArticulatedSolver(BoundStateFormulation):
     # -- accelerations ------------------------------------------------------------------------
 
     def solve(self, q: Array, v: Array, tau: Array, further: FurtherRows) -> tuple[Array, Array]:
-        answer = self._accelerate(q, v, tau, further)
-        lam = np.zeros(self._rows)
-        reactions = answer.x[self.handles.of_cuts :] * self.loops.scale
-        for part, first in zip(self.loop_rows, self.loops.first, strict=False):
-            lam[part] = reactions[first : first + part.stop - part.start]
-        lam[further.index] = answer.multipliers
-        return answer.a, lam
-
-    def bodies_and_joints(
-        self, q: Array, v: Array, tau: Array, further: FurtherRows
-    ) -> tuple[Array, Array, Array]:
-        answer = self._accelerate(q, v, tau, further)
-        split = self.handles.of_cuts
-        x_cuts = answer.x[:split].reshape(len(self.cuts.D), self.cuts.width)
-        F_cuts = apply(self.cuts.D, x_cuts) + self.cuts.wrenches(answer.torques)
-        x_loops = np.zeros((len(self.loops.D), self.loops.D.shape[2]))
-        for k, (first, last) in enumerate(pairwise(self.loops.first)):
-            x_loops[k, : last - first] = answer.x[split + first : split + last]
-        F_loops = apply(self.loops.D, x_loops)
-        return *self.blocks.bodies_and_joints(
-            answer.alpha, F_cuts, self.loops.on_bodies(answer.x[split:])
-        ), F_loops
-
-    def _accelerate(self, q: Array, v: Array, tau: Array, further: FurtherRows) -> Answer:
         self._update(q, v)
         apart = self.blocks.bias
         if self.blocks.cuts:
             apart = apart + self.blocks.below_biases()
         forces, targets = self.blocks.inertial_forces(), self.handles.targets()
         load = Load(forces, tau, apart, targets, further.values)
-        return Problem(self.handles, further.J).solve(load)
+        answer = Problem(self.handles, further.J).solve(load)
+        lam = np.zeros(self._rows)
+        reactions = answer.x[self.handles.of_cuts :] * self.loops.scale
+        for part, first in zip(self.loop_rows, self.loops.first, strict=False):
+            lam[part] = reactions[first : first + part.stop - part.start]
+        lam[further.index] = answer.multipliers
+        return answer.a, lam
 
     def _ranks_around_home(self) -> dict[int, Indices]:
         """The largest ranks of inner matrices at the home and beside it; none without a home.
