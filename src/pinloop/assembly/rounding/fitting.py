@@ -35,7 +35,7 @@ import pinocchio as pin
 import scipy
 
 from ...boundary.marks import Array, Indices
-from ...constraints.closure import Placed
+from ...constraints.relative_motion import Placed
 from ...linalg.dense import block_matrix, damped_least_squares
 from ...model.description import GROUND, Description, Joint, Side
 from ...model.graph import clusters
