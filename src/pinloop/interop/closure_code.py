@@ -337,7 +337,7 @@ class _Tree:
             return _Frame(R, axis[:3].astype(object) * x)
         slides, turns = _PARTS[motion]
         p, turn = _ORIGIN.p.copy(), [self.q(at + slides + i) for i in range(turns)]
-        p[:slides] = [self.q(at + i) for i in range(slides)]
+        p[:slides] = np.array([self.q(at + i) for i in range(slides)], dtype=object)
         if turns == 4:
             return _Frame(_rotation(np.array(turn)), p)
         axis = self._twists[self._first[link + 1] - 1, 3:]
