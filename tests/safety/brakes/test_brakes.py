@@ -43,6 +43,10 @@ def test_defaults() -> None:
         "tolerance": 0.0,
         "band": 0.0,
         "wear": 0.0,
+        "fade_share": 0.0,
+        "fade_speed": 0.0,
+        "fade_heat": None,
+        "start_heat": 0.0,
         "delay": 0.0,
         "rise": 0.0,
         "coulomb": 0.0,
@@ -368,6 +372,7 @@ def test_assumptions() -> None:
     stribeck = {"breakaway", "stribeck_speed"}
     everything -= {"ramp_time", "jerk", "time_constant", "torque_share"}  # of other laws
     everything -= {"energy_per_stop", "energy_per_hour", "energy_in_life"}  # not given
+    everything -= {"fade_share", "fade_speed", "fade_heat", "start_heat"}  # none
     assert of["a"] == everything - tooth - stribeck
     assert of["b"] == everything - tooth - stribeck - friction - {"delay"}
     of_tooth = {name for _, name in rows(Brakes({"c": JointBrake(kind="tooth")}))}

@@ -97,6 +97,7 @@ def _drawn(seed: int) -> Drawn:
         shorted=bool(rng.random() < 0.3),
         blocked=np.zeros(n, dtype=np.int64),
         reversing_gears={},
+        slipped=np.zeros(n),
     )
     return Drawn(StopEquations(machine.equations, machine.train), now, list(entries.values()))
 
@@ -230,7 +231,7 @@ def test_torques_of_tied_joints_are_shared_as_evenly_as_their_brakes_allow(
     still = EvenPiece(0.0, none)
     now = PhaseStart(
         0.0, robot.neutral, none, none + 1, none, still, no, False, False,
-        none.astype(np.int64), {},
+        none.astype(np.int64), {}, none,
     )  # fmt: skip
     decided = decide_phase(equations, now)
     assert decided.stuck.all() == decided.redundant == (excess <= 0.0)
@@ -290,7 +291,7 @@ def test_bounds_of_a_drive_that_pulls_against_a_rising_brake() -> None:
     ahead = EvenPiece(0.0, one)
     now = PhaseStart(
         0.0, machine.robot.neutral, none, ramp * one, slope * one, ahead, np.ones(1, dtype=bool),
-        True, False, none.astype(np.int64), {},
+        True, False, none.astype(np.int64), {}, none,
     )  # fmt: skip
     phase = decide_phase(equations, now)
     assert phase.stuck.tolist() == [True] and phase.sliding.saturated_drive_sign.tolist() == [1.0]
@@ -313,7 +314,7 @@ def test_power_at_its_turning_point_goes_on_as_it_was_found_to() -> None:
     for turned in (-1, 1):
         now = PhaseStart(
             0.0, q, one, none, none, still, no, False, False, none.astype(np.int64),
-            {0: turned},
+            {0: turned}, none,
         )  # fmt: skip
         phase = decide_phase(equations, now)
         assert phase.gear_power_sign == turned

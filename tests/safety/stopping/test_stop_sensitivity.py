@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -171,6 +172,20 @@ def test_an_arm_whose_wrist_slips() -> None:
     assert of_arm().stop().joints["joint_5"].slips == 1
     # Two joints come to rest within a millisecond.
     assert any("change places" in sentence for sentence in s.warnings)
+
+
+@pytest.mark.parametrize("make", [of_arm, of_palletizer])
+def test_brakes_whose_torque_falls(make: Callable[[], Situation]) -> None:
+    """With speed and heat, behind gears with losses; of those that rise, half of the rise heats."""
+    situation = make()
+    numbers: Any = {"fade_share": 0.3, "fade_speed": 100.0, "fade_heat": 600.0, "start_heat": 5.0}
+    first, second = list(situation.brakes.joints)[:2]
+    plain = [f"fade_heat:{first}", f"delay:{first}", "fade_share", "rise", f"speed:{second}"]
+    behind = [f"fade_speed:{first}", "start_heat", f"brake_torque:{first}", "delay"]
+    for whole, names in ((situation, plain), (lossy(situation), behind)):
+        brakes = whole.brakes
+        joints = {name: replace(each, **numbers) for name, each in brakes.joints.items()}
+        agrees(replace(whole, brakes=replace(brakes, joints=joints)), names, [f"heat:{first}"])
 
 
 def test_gears_with_losses_and_friction_that_falls() -> None:

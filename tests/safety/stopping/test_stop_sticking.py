@@ -259,7 +259,7 @@ def drawn_moment(seed: int) -> tuple[StopEquations, PhaseStart]:
     now = PhaseStart(
         0.0, q, v, np.where(stage == 2, 1.0, 0.0), np.where(stage == 1, 50.0, 0.0),
         at_rest(n), none > 0, False, False,
-        np.zeros(n, dtype=np.int64), {},
+        np.zeros(n, dtype=np.int64), {}, np.zeros(n),
     )  # fmt: skip
     return StopEquations(machine.equations, machine.train), now
 
@@ -309,7 +309,7 @@ def test_what_is_decided_in_a_loop_agrees_with_the_motion_after_it(name: str) ->
                 equations = StopEquations(machine.equations, machine.train)
                 now = PhaseStart(
                     0.0, q, none, none + 1.0, none, at_rest(n), none > 0, False, False,
-                    none.astype(np.int64), {},
+                    none.astype(np.int64), {}, none,
                 )  # fmt: skip
                 phase = decide_phase(equations, now)
                 equations.enter(phase)
@@ -346,7 +346,7 @@ def test_noise_is_more_than_rounding_and_less_than_any_load() -> None:
             equations, none = StopEquations(machine.equations, machine.train), np.zeros(n)
             now = PhaseStart(
                 0.0, q, none, none + 1e-6, none, at_rest(n),
-                none > 0, False, False, np.zeros(n, dtype=np.int64), {},
+                none > 0, False, False, np.zeros(n, dtype=np.int64), {}, np.zeros(n),
             )  # fmt: skip
             phase = decide_phase(equations, now)
             equations.enter(replace(phase, stuck=none == 0))

@@ -29,9 +29,12 @@ MOTOR: dict[str, Any] = {
     "gear_ratio": 100.0, "rotor_inertia": 1e-3, "coulomb": 6.0, "breakaway": 9.0,
     "stribeck_speed": 0.2, "viscous": 3.0, "short_circuit": 2e-3, "drive_torque": 2.0,
 }  # fmt: skip
+FADES: dict[str, Any] = {
+    "fade_share": 0.4, "fade_speed": 20.0, "fade_heat": 150.0, "start_heat": 20.0
+}  # fmt: skip
 JOINTS = {
-    "joint_1": JointBrake(**MOTOR, efficiency=0.8),
-    "joint_2": JointBrake(**{**MOTOR, "side": "joint", "static_torque": 1.4}),
+    "joint_1": JointBrake(**MOTOR, **FADES, efficiency=0.8),
+    "joint_2": JointBrake(**{**MOTOR, **FADES, "side": "joint", "static_torque": 1.4}),
     "joint_3": JointBrake(
         **MOTOR, static_torque=1.3, efficiency=0.7, law="drive-torque", torque_share=0.6
     ),
@@ -44,15 +47,17 @@ JOINTS = {
         short_circuit=1e-3,
         rotor_inertia=2e-3,
     ),
-    "joint_6": JointBrake(**{**MOTOR, "breakaway": None, "efficiency": 0.6}),
+    "joint_6": JointBrake(**{**MOTOR, **FADES, "breakaway": None, "efficiency": 0.6}),
 }
 QUANTITIES = (
     *("brake_torque", "dynamic_torque", "static_torque", "band", "delay", "rise", "coulomb"),
     *("breakaway", "stribeck_speed", "viscous", "short_circuit", "efficiency", "gear_ratio"),
-    *("rotor_inertia", "drive_torque", "torque_share"),
+    *("rotor_inertia", "drive_torque", "torque_share", *FADES),
 )
 START, T, BRAKE = 0.03, 0.035, 0.0
 V, A, OUTPUT, HOLDING = RNG.normal(size=(4, 6))
+Q, PLACE, SLIPPED = np.array([[1.0], [0.6], [0.5]]) * RNG.uniform(0.5, 1.0, (3, 6))
+STATE = T, Q, V
 PIECE = EvenPiece(0.0, RNG.normal(size=6), RNG.normal(size=6))
 
 
@@ -81,7 +86,7 @@ def phase_of(train: Drivetrain) -> Phase:
     sliding = Sliding(
         np.array([1.0, -1.0, -1.0, 1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0]),
         START, ramp, rate, np.array([0, 0, 1, 1, 0, 1], bool), np.ones(6, bool),
-        np.array([1, 1, 1, 0, 1, 1], bool),
+        np.array([1, 1, 1, 0, 1, 1], bool), SLIPPED, PLACE,
     )  # fmt: skip
     stuck, follow = np.array([0, 0, 0, 0, 1, 1], bool), np.array([0, 0, 0, 1, 0, 0], bool)
     none = np.zeros(6)
@@ -91,12 +96,12 @@ def phase_of(train: Drivetrain) -> Phase:
 def laws(train: Drivetrain) -> Array:
     """Torques of what slides, bounds of what is pinned, what takes energy, and rotors."""
     phase = phase_of(train)
-    before, through = train.sliding_torques(phase.sliding).torques(T, V)
+    before, through = train.sliding_torques(phase.sliding, phase.follow).torques(*STATE)
     through = np.where(phase.pinned, 0.0, through)  # what pins acts instead
     bounds = [np.where(np.isfinite(x), x, 0.0) for x in pinned_bounds(train, phase, T, V)]
     own = [np.where(phase.pinned, bound, 0.0) for bound in bounds]
     solved = Solved(A, np.zeros(6), OUTPUT, HOLDING)
-    sinks = sink_torques(train, phase.sliding, phase.follow, T, V, solved)
+    sinks = sink_torques(train, phase.sliding, phase.follow, STATE, solved)
     rotors = train.reflected, train.lossy, train.efficiency, train.delay, train.rise
     return np.array([before, through, *own, *sinks, *rotors])
 
@@ -108,14 +113,16 @@ def test_what_acts_changes_by_closed_forms(quantity: str) -> None:
     for joint in ("", *JOINTS):
         of = StopInput(quantity, quantity, joint, 1.0, "")
         changes, phase = TrainChanges(train, [of]), phase_of(train)
-        engagement = Engagement.of(phase, changes.delay, changes.rise)
-        slide, by = train.sliding_torques(phase.sliding), changes.sliding_torques(phase, engagement)
+        engagement = Engagement.of(phase, changes.delay, changes.rise, np.zeros((2, 1, 6)))
+        slide = train.sliding_torques(phase.sliding, phase.follow)
+        by, faded = changes.sliding_torques(phase, engagement), changes.fade(engagement)
         none = np.zeros((1, 6))
         bounds = changes.bounds(phase, engagement, T, V, none)
         solved = Solved(A, np.zeros(6), OUTPUT, HOLDING)
         found = [
-            *slide.changes(T, V, by), *(np.where(phase.pinned, bound, 0.0) for bound in bounds),
-            *changes.sink_torques(phase, engagement, T, V, slide, solved),
+            *slide.changes(*STATE, by, faded),
+            *(np.where(phase.pinned, bound, 0.0) for bound in bounds),
+            *changes.sink_torques(phase, engagement, STATE, slide, solved),
             changes.reflected, changes.lossy, changes.efficiency, changes.delay, changes.rise,
         ]  # fmt: skip
         size = 1.0 if not joint or quantity == "brake_torque" else _size(quantity, joint)

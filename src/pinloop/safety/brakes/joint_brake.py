@@ -120,6 +120,7 @@ _ANGLE = Parameter("rad", "m", kinds=("tooth",))
 _TIME = Parameter("s")
 _FRICTION = Parameter(kinds=("friction",))
 _HEAT = Parameter("J", otherwise="unknown", kinds=("friction",))
+_FADES = replace(_HEAT, otherwise="does not fall with heat")
 
 _OF_BEARINGS = ("coulomb", "breakaway", "stribeck_speed", "viscous")
 """Parameters that joints without a motor have, too."""
@@ -145,6 +146,11 @@ class JointBrake:
         band: where in the band this brake is: -1 low end, 0 nominal, +1 high end.
         wear: share of both torques that wear, dirt and heat may have taken, at most; no stop is
             computed with it, but bands of stops are.
+        fade_share: share of dynamic_torque that is lost at very high speed.
+        fade_speed: speed at which half of that share is lost, on the side of the brake.
+        fade_heat: friction energy that leaves half of both torques; energy is reckoned as
+            dynamic_torque times the angle slipped.
+        start_heat: friction energy that is still in the brake at the signal.
         delay: time from the command to the first torque of the brake.
         rise: time from the first to the full torque, which grows linearly.
         coulomb: dry friction of gear and bearings while they slide, joint side.
@@ -192,6 +198,12 @@ class JointBrake:
     tolerance: Annotated[float, Range(least=0, below=1), _FRICTION] = 0.0
     band: Annotated[float, Range(least=-1, most=1), _FRICTION] = 0.0
     wear: Annotated[float, Range(least=0, below=1), _FRICTION] = 0.0
+    fade_share: Annotated[float, Range(least=0, most=1), _FRICTION] = 0.0
+    fade_speed: Annotated[
+        NotNegative, Parameter("rad/s", "m/s", where="brake", kinds=("friction",))
+    ] = 0.0
+    fade_heat: Annotated[Positive | None, _FADES] = None
+    start_heat: Annotated[NotNegative, Parameter("J", kinds=("friction",))] = 0.0
     delay: Annotated[NotNegative, Parameter("s", kinds=("friction", "tooth"))] = 0.0
     rise: Annotated[NotNegative, replace(_TIME, kinds=("friction",))] = 0.0
     coulomb: Annotated[NotNegative, _TORQUE] = 0.0
@@ -251,12 +263,10 @@ class JointBrake:
         """Whether a parameter has any effect with this kind of brake and these numbers."""
         if parameter in ("breakaway", "stribeck_speed"):
             return self.breakaway is not None and self.breakaway > self.coulomb
-        if parameter == "band" and self.tolerance == 0:
+        if parameter in _NEEDS and not getattr(self, _NEEDS[parameter]):
             return False
         if parameter in HEAT_PARAMETERS and getattr(self, parameter) is None:
             return False  # no stop rests on it
-        if parameter == "wear" and self.wear == 0:
-            return False
         if parameter in LAW_PARAMETERS and parameter not in LAWS[self.law].numbers:
             return False
         if parameter not in JOINT_PARAMETERS:
@@ -318,6 +328,12 @@ LAW_PARAMETERS = frozenset(name for law in LAWS.values() for name in law.numbers
 """Numbers of a drive that count with some laws only."""
 HEAT_PARAMETERS = ("energy_per_stop", "energy_per_hour", "energy_in_life")
 """What the brake may take; it changes no stop."""
+_NEEDS = (
+    {"band": "tolerance", "wear": "wear"}
+    | dict.fromkeys(("fade_share", "fade_speed"), "fade_share")
+    | dict.fromkeys(("fade_heat", "start_heat"), "fade_heat")
+)
+"""Parameters without effect while another one, or they themselves, are none."""
 CHAIN_PARAMETERS = _parameters_of(Chain)
 """Parameters of the chain from the signal to the command, in the order of the file."""
 
@@ -338,6 +354,8 @@ def first_problem(values: Mapping[str, Any]) -> tuple[str, str] | None:
         return "breakaway", f"must be at least coulomb ({coulomb:g})"
     if breakaway is not None and breakaway > coulomb and full["stribeck_speed"] == 0:
         return "stribeck_speed", f"must be above 0, as breakaway ({breakaway:g}) is above coulomb"
+    if full["fade_share"] > 0 and full["fade_speed"] == 0:
+        return "fade_speed", f"must be above 0, as fade_share is {full['fade_share']:g}"
     return None
 
 

@@ -26,6 +26,7 @@ from ...tolerances import NO_ACCELERATION
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import JointBrake
 from ..brakes.laws import DriveTorque
+from .fading import FadeChanges, Fading, PhaseFade
 
 _DAMPING = "viscous friction", "short circuit"
 
@@ -45,6 +46,8 @@ class Sliding:
         drives: mask of the coordinates whose drive has power.
         limited: whether the torque of the drives is; before the command they do whatever it takes.
         shorted: whether the motors are shorted.
+        slipped: by how much brakes have slipped until ``start`` [rad, m], as far as it heats them.
+        place: travel of the joints at ``start`` [rad, m].
     """
 
     direction: Array
@@ -55,10 +58,20 @@ class Sliding:
     drives: NDArray[np.bool_]
     limited: bool | NDArray[np.bool_]
     shorted: bool | NDArray[np.bool_]
+    slipped: Array
+    place: Array
 
     def engaged(self, t: Array | float) -> Array:
         """Part of the brake torque at time ``t``."""
         return np.asarray(self.ramp + self.slope * (t - self.start))
+
+    @property
+    def heating(self) -> Array:
+        """Part of their travel by which joints heat their brakes, with the sign of the motion.
+
+        While torques rise, it is half of it.
+        """
+        return np.asarray(np.where(self.slope > 0.0, 0.5, self.ramp) * self.direction)
 
     def at(self, rows: NDArray[np.intp]) -> Sliding:
         """Some of many instants."""
@@ -78,6 +91,8 @@ class SlidingTorques:
         viscous: viscous coefficients, of shorted motors those through the gears, shape (2, nv).
         extra: what dry friction is larger at rest than in motion, shape (nv,); None if nowhere.
         shape: speed over which that vanishes, shape (nv,).
+        fade: what is left of the torques of brakes; None if they do not fall.
+        brakes: these at ``start``, and their rates, shape (2, 2, nv), if they fall.
     """
 
     start: float
@@ -86,32 +101,50 @@ class SlidingTorques:
     viscous: Array
     extra: Array | None
     shape: Array
+    fade: PhaseFade | None = None
+    brakes: Array | None = None
 
-    def torques(self, t: float, v: Array) -> tuple[Array, Array]:
+    def torques(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """Torque of what acts at the joints, and of what acts through the gears [N m]."""
         torques = self.rest - self.viscous * v
         if self.rate is not None:
             torques += self.rate * (t - self.start)
+        if self.fade is not None:
+            torques += self._brakes(t) * (self.fade.left(q, v) - 1.0)
         joint, motor = torques
         if self.extra is not None:
             joint -= self.extra * np.exp(-((v / self.shape) ** 2))
         return joint, motor
 
-    def slopes(self, v: Array) -> tuple[Array, Array]:
-        """Derivatives of both by the speed, and by time, shape (2, nv) each."""
-        by_speed = -self.viscous
+    def _brakes(self, t: float) -> Array:
+        """The whole torques of brakes."""
+        assert self.brakes is not None
+        return np.asarray(self.brakes[0] + self.brakes[1] * (t - self.start))
+
+    def slopes(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array]:
+        """Derivatives of both by the travel, the speed, and time, shape (2, nv) each."""
+        by_travel, by_speed = np.zeros_like(self.viscous), -self.viscous
+        by_time = by_travel if self.rate is None else self.rate
         if self.extra is not None:
             part = v / self.shape
             by_speed[0] += 2.0 * self.extra / self.shape * part * np.exp(-(part**2))
-        return by_speed, np.zeros_like(by_speed) if self.rate is None else self.rate
+        if self.fade is not None and self.brakes is not None:
+            of_travel, of_speed = self.fade.slopes(q, v)
+            by_travel, by_speed = self._brakes(t) * of_travel, by_speed + self._brakes(t) * of_speed
+            by_time = by_time + self.brakes[1] * (self.fade.left(q, v) - 1.0)
+        return by_travel, by_speed, by_time
 
-    def changes(self, t: float, v: Array, by: SlidingTorques) -> Array:
-        """Changes of both with those of all they are made of, at a time and a speed.
+    def changes(
+        self, t: float, q: Array, v: Array, by: SlidingTorques, faded: FadeChanges | None = None
+    ) -> Array:
+        """Changes of both with those of all they are made of, at a time and a state.
 
         Args:
             t: time [s].
+            q: configuration, shape (nq,).
             v: speeds, shape (nv,).
             by: changes of the fields, k of each: of shape (2, k, nv) or (k, nv).
+            faded: those of what is left of the torques of brakes.
 
         Returns:
             Shape (2, k, nv).
@@ -119,6 +152,12 @@ class SlidingTorques:
         changes = by.rest - by.viscous * v
         if by.rate is not None:
             changes += by.rate * (t - self.start)
+        if self.fade is not None and by.brakes is not None:
+            assert faded is not None
+            changes += (by.brakes[0] + by.brakes[1] * (t - self.start)) * (
+                self.fade.left(q, v) - 1.0
+            )
+            changes += self._brakes(t)[:, None] * self.fade.changes(q, v, faded)
         if self.extra is not None and by.extra is not None:
             part = v / self.shape
             wider = 2.0 * self.extra / self.shape * part**2 * by.shape
@@ -150,6 +189,8 @@ class Drivetrain:
         teeth: mask of the coordinates with a tooth brake.
         dry: mask of the coordinates that may stick, or whose losses depend on the direction.
         static_brake: torque of the brakes at rest, behind their gears [N m], shape (nv,).
+        fading: how the torques of brakes fall.
+        fades: whether any does.
     """
 
     def __init__(self, robot: Mechanism, brakes: Brakes) -> None:
@@ -166,11 +207,14 @@ class Drivetrain:
         self._extra, self._shape = np.zeros(nv), np.full(nv, np.inf)
         self._short = np.zeros(nv)
         self.motor_brake, self.joint_brake = np.zeros((2, nv)), np.zeros((2, nv))
-        self.teeth = np.zeros(nv, dtype=bool)
+        self.teeth, none = np.zeros(nv, dtype=bool), np.zeros(nv)
+        self.fading = Fading(none, np.ones(nv), none.copy(), none.copy(), np.zeros(nv, np.intp))
         self.pitch, self.tooth = np.zeros(nv), np.zeros(nv)
         for name, brake in brakes.joints.items():
             _require_angle(robot, name, brake)
             self._enter(self.columns[name], brake)
+            if robot.coordinates(name).nv == 1:
+                self.fading.places[self.columns[name]] = robot.coordinates(name).q.start
         self.lossy = np.where(self.efficiency < 1.0, self.reflected, 0.0)
         self.has_losses = bool((self.efficiency < 1.0).any())
         self.has_peaks = bool(self._extra.any())
@@ -182,6 +226,7 @@ class Drivetrain:
         self.dry = self._braked | self._rubs | self._loses
         self.has_brake = self._braked | self.teeth
         self.static_brake = self.motor_brake[1] / self.efficiency + self.joint_brake[1]
+        self.fades = bool(self.fading.some.any())
 
     def _enter(self, i: int, brake: JointBrake) -> None:
         ratio = brake.gear_ratio
@@ -208,6 +253,7 @@ class Drivetrain:
             self.motor_brake[:, i] = ratio * torques
         else:
             self.joint_brake[:, i] = torques
+        self.fading.enter(i, brake, self.motor_brake[0, i] + self.joint_brake[0, i])
 
     def friction(self, v: Array) -> Array:
         """Size of the dry friction at a speed (Stribeck), [N m]."""
@@ -241,6 +287,31 @@ class Drivetrain:
         """A mass matrix with the rotors behind gears with losses, too."""
         return M + np.diag(self.lossy) if self.has_losses else M
 
+    def travel(self, q: Array) -> Array:
+        """Travel of the joints that heats brakes [rad, m], shape (..., nv); zero if none fades."""
+        return (
+            q[..., self.fading.places] if self.fades else np.zeros((*q.shape[:-1], len(self.dry)))
+        )
+
+    def fade(self, sliding: Sliding, follow: NDArray[np.bool_]) -> PhaseFade | None:
+        """What is left of the torques of brakes; None if nothing that slides has brakes that fade.
+
+        What follows its drive has the heat that it had when the phase began: its torque is no force
+        of the motion, and that time is short.
+        """
+        if not self.fades or not (sliding.heating * self.fading.some).any():
+            return None
+        heating = np.where(follow, 0.0, sliding.heating)
+        return PhaseFade(self.fading, sliding.slipped, sliding.place, heating)
+
+    def sliding_brake(
+        self, t: float | Array, q: Array, v: Array, sliding: Sliding, follow: NDArray[np.bool_]
+    ) -> Array:
+        """Torques of the brakes that slide, at joints and before gears, shape (2, ..., nv)."""
+        fade, part = self.fade(sliding, follow), sliding.engaged(t)
+        part = part if fade is None else part * fade.left(q, v)
+        return np.array([part * self.joint_brake[0], part * self.motor_brake[0]])
+
     def drive(self, sliding: Sliding) -> Array:
         """Largest torque of the drives at the joints, before losses [N m]."""
         return np.where(sliding.limited, self.limit, np.inf)
@@ -262,9 +333,9 @@ class Drivetrain:
         sign = sliding.saturated_drive_sign
         return np.asarray(sign * np.where(sign == 0.0, 0.0, self.pull * self.drive(sliding)))
 
-    def sliding_torques(self, sliding: Sliding) -> SlidingTorques:
+    def sliding_torques(self, sliding: Sliding, follow: NDArray[np.bool_]) -> SlidingTorques:
         """The torques of everything that slides, as long as that stays so."""
-        direction = sliding.direction
+        direction, fade = sliding.direction, self.fade(sliding, follow)
         brakes = direction * self._sliding_brakes
         rest = sliding.ramp * brakes
         rest[0] -= direction * self._coulomb
@@ -279,6 +350,10 @@ class Drivetrain:
             viscous=viscous,
             extra=direction * self._extra if self.has_peaks else None,
             shape=self._shape,
+            fade=fade,
+            brakes=None
+            if fade is None
+            else np.array([sliding.ramp, sliding.slope])[:, None] * brakes,
         )
 
     def through_gear(self, S: Array, direction: Array) -> Array:
@@ -292,10 +367,12 @@ class Drivetrain:
         # f(S) has the sign of S: the direction of power is the same on both sides of the gear.
         return np.asarray(f / self.gain(np.sign(f), direction))
 
-    def driven(self, t: float | Array, sliding: Sliding, before: Array, a: Array) -> Array:
-        """Torque of the motors, shorted or not, for one before the gears, shape (nv,) [N m]."""
-        brake = sliding.direction * sliding.engaged(t) * self.motor_brake[0]
-        return np.asarray(before + brake + self.lossy * a)
+    def driven(self, brake: Array, sliding: Sliding, before: Array, a: Array) -> Array:
+        """Torque of the motors, shorted or not, for one before the gears, shape (nv,) [N m].
+
+        ``brake``: that of the brakes before the gears, see `sliding_brake`.
+        """
+        return np.asarray(before + sliding.direction * brake + self.lossy * a)
 
     def gain(self, power: Array, direction: Array) -> Array:
         """Torque behind the gears over that before them.
@@ -315,6 +392,13 @@ class Drivetrain:
         change = np.maximum(np.abs(v) - 4.0 * self._shape, 0.5 * self._shape)
         return float((change / np.maximum(np.abs(a), NO_ACCELERATION)).min())
 
+    def resting_brake(self, t: Array | float, sliding: Sliding, kind: int) -> tuple[Array, Array]:
+        """Torques of brakes of joints at rest, before gears and at the joints, see `hold`."""
+        part = sliding.engaged(t)
+        if self.fades:
+            part = part * self.fading.at_rest(sliding.slipped)
+        return part * self.motor_brake[kind], part * self.joint_brake[kind]
+
     def hold(
         self, t: Array | float, sliding: Sliding, kind: int, powered: NDArray[np.bool_]
     ) -> tuple[Array, Array]:
@@ -323,8 +407,7 @@ class Drivetrain:
         ``kind``: 1 for what holds at rest, 0 for what is left once it slides. ``powered``: per
         coordinate, whether its drive helps to hold.
         """
-        part = sliding.engaged(t)
-        motor, joint = part * self.motor_brake[kind], part * self.joint_brake[kind]
+        motor, joint = self.resting_brake(t, sliding, kind)
         if np.count_nonzero(powered):
             motor = motor + np.where(powered, self.drive(sliding), 0.0)
         return motor, joint + self._breakaway

@@ -144,7 +144,7 @@ def _instants(stored: Array, every: float | None) -> tuple[NDArray[np.intp], Arr
 def _torques(equations: StopEquations, t: float, q: Array, v: Array) -> Array:
     """All torques together, and those of brakes, friction and drives, shape (4, nv)."""
     train, phase, solved = equations.train, equations.phase, equations.solve(t, q, v)
-    against = sink_torques(train, phase.sliding, phase.follow, t, v, solved)
+    against = sink_torques(train, phase.sliding, phase.follow, (t, q, v), solved)
     brake, dry, viscous, shorted, _, drive = against
     parts = np.array([-brake, -dry - viscous, drive - shorted])
     held = _shares(train, phase, t) * solved.holding_torque
@@ -154,7 +154,8 @@ def _torques(equations: StopEquations, t: float, q: Array, v: Array) -> Array:
 def _shares(train: Drivetrain, phase: Phase, t: float) -> Array:
     """What brake, dry friction and drive could hold at rest, as parts of one, shape (3, nv)."""
     sliding = phase.sliding
-    brake = sliding.engaged(t) * (train.motor_brake[1] / train.efficiency + train.joint_brake[1])
+    motor, joint = train.resting_brake(t, sliding, 1)
+    brake = motor / train.efficiency + joint
     brake = np.where(phase.blocked > 0, np.inf, brake)
     powered = sliding.drives & (sliding.saturated_drive_sign == 0.0)
     drive = np.where(powered, train.drive(sliding) / train.efficiency, 0.0)

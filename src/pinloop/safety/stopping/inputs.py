@@ -25,6 +25,7 @@ TORQUE = "brake_torque"
 _OF_BRAKE = (
     *("dynamic_torque", "static_torque", "band", "delay", "rise", "coulomb", "breakaway"),
     *("stribeck_speed", "viscous", "short_circuit", "efficiency", "gear_ratio", "rotor_inertia"),
+    *("fade_share", "fade_speed", "fade_heat", "start_heat"),
     *("drive_torque", "deceleration", "ramp_time", "jerk", "time_constant", "torque_share"),
 )
 """Parameters of a joint in the brakes file that the motion depends on smoothly."""

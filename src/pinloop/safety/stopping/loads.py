@@ -154,7 +154,7 @@ class _Follower:
         solved = Solved(*np.moveaxis(solutions, -2, 0))
         sliding, follow, t = self._sliding.at(rows), self._follow[rows, None], t[..., None]
         torque, gear = _torques(train, solved, follow)
-        powers = sink_torques(train, sliding, follow, t, v, solved) * v
+        powers = sink_torques(train, sliding, follow, (t, q, v), solved) * v
         return np.concatenate([v, torque, gear], axis=-1), np.concatenate([*powers], axis=-1)
 
     def _solve(self, rows: NDArray[np.intp], parts: Array, t: Array, q: Array, v: Array) -> Array:
@@ -177,8 +177,7 @@ def sink_torques(
     train: Drivetrain,
     sliding: Sliding,
     follow: NDArray[np.bool_],
-    t: float | Array,
-    v: Array,
+    at: tuple[float | Array, Array, Array],
     solved: Solved,
 ) -> Array:
     """Torques against the motion by sink, those of the drives last, shape (6, ..., nv).
@@ -187,17 +186,16 @@ def sink_torques(
         train: brakes, gears, friction, drives.
         sliding: what slides, in which direction.
         follow: mask of the coordinates that follow their drives.
-        t: time [s].
-        v: velocity, shape (..., nv).
+        at: time [s], configuration, shape (..., nq), and velocity, shape (..., nv).
         solved: solutions of the equations there.
     """
+    v, (joint, motor) = at[2], train.sliding_brake(*at, sliding, follow)
     gear_output = solved.gear_output + np.where(follow, solved.holding_torque, 0.0)
     before = train.before_gear(gear_output, sliding.direction)
     shorted, dragged = train.shorted(v, sliding), train.dragged(sliding)
-    drive = np.where(follow, train.driven(t, sliding, before, solved.a) - shorted, dragged)
-    brake = sliding.engaged(t) * (train.motor_brake[0] + train.joint_brake[0])
+    drive = np.where(follow, train.driven(motor, sliding, before, solved.a) - shorted, dragged)
     torques = [
-        sliding.direction * brake,
+        sliding.direction * (joint + motor),
         sliding.direction * train.friction(v),
         -train.viscous(v),
         -shorted,
@@ -211,21 +209,29 @@ def sink_torque_changes(
     train: Drivetrain,
     sliding: Sliding,
     follow: NDArray[np.bool_],
-    v: Array,
+    at: tuple[float, Array, Array],
     solved: Solved,
-    changes: tuple[Array, Solved],
+    changes: tuple[Array, Array, Solved],
 ) -> Array:
     """Changes of `sink_torques` with those of the velocity and of the solution, (6, k, nv).
 
-    ``changes``: of the velocity, shape (k, nv), and of what is solved, likewise.
+    ``changes``: of the position and velocity, shape (k, nv), and of what is solved, likewise.
     """
-    dv, by = changes
+    t, q, v = at
+    dq, dv, by = changes
+    brake = np.zeros_like(dv)
+    if (fade := train.fade(sliding, follow)) is not None:
+        of_travel, of_speed = fade.slopes(q, v)
+        whole = (
+            sliding.direction * sliding.engaged(t) * (train.motor_brake[0] + train.joint_brake[0])
+        )
+        brake = whole * (of_travel * dq + of_speed * dv)
     through = np.where(follow, solved.holding_torque, 0.0) + solved.gear_output
     output = by.gear_output + np.where(follow, by.holding_torque, 0.0)
     before = output / train.gain(np.sign(through), sliding.direction)
     shorted = -train.shorted(dv, sliding)
     torques = [
-        np.zeros_like(dv),
+        brake,
         sliding.direction * train.friction_slope(v) * dv,
         -train.viscous(dv),
         shorted,

@@ -123,7 +123,10 @@ def _holding(
         low, high = dragged + low, dragged + high
     if np.count_nonzero(follow):
         brake = train.motor_brake[0]
-        rest = train.shorted(v, sliding) - sliding.direction * sliding.engaged(t) * brake
+        engaged = sliding.engaged(t)
+        if (fade := train.fade(sliding, follow)) is not None:
+            engaged = engaged * fade.left(None, v)
+        rest = train.shorted(v, sliding) - sliding.direction * engaged * brake
         if train.has_losses:
             rest = rest - train.lossy * rates_at(phase.piece, t)
         drive = train.drive(sliding)
@@ -168,7 +171,7 @@ class PhaseTables:
         self.free, self.held = (~pinned).nonzero()[0], pinned.nonzero()[0]
         self.rotors = phase.gear_power_sign.nonzero()[0]
         self.follows, self._none = np.count_nonzero(phase.follow) > 0, np.zeros(n)
-        slide, bounds = known or (train.sliding_torques(phase.sliding), None)
+        slide, bounds = known or (train.sliding_torques(phase.sliding, phase.follow), None)
         torques, rotors = np.zeros((13, n)), self._none
         torques[:2], torques[4:6], torques[8:10] = slide.rest, slide.viscous, 1.0
         if slide.rate is not None:
@@ -178,13 +181,17 @@ class PhaseTables:
             torques[6], torques[7] = slide.extra, 1.0 / slide.shape
         rate = None if slide.rate is None else torques[2:4]
         parts = torques[:2], rate, torques[4:6], slide.extra, slide.shape
-        self.slide = SlidingTorques(slide.start, *parts)
+        brakes = slide.brakes
+        if brakes is not None:
+            brakes = brakes.copy()
+            brakes[:, 1, self.held] = 0.0
+        self.slide = SlidingTorques(slide.start, *parts, slide.fade, brakes)
         # What holds grows with its brake, and so linearly in time; not so if drives follow, or pull
         # against a brake, through gears with losses.
-        self.linear = True
+        self.linear = slide.fade is None or not self.follows
         if train.has_losses:
             drags = np.count_nonzero(phase.sliding.saturated_drive_sign[self.held])
-            self.linear = not (self.follows or drags)
+            self.linear &= not (self.follows or drags)
             up, torques[9] = self.gain(np.ones(n)), self.gain(-np.ones(n))
             torques[8] = up
             torques[10] = rotors = np.where(phase.gear_power_sign != 0.0, up * train.lossy, 0.0)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ...boundary.marks import Array
 from ...dynamics.derivatives import joint_chain
+from ...errors import BadValue
 from ...linalg.dense import slope
 from ...linalg.saddle import Saddle
 from ...model.moving_tree import MovingTree, load_slopes
@@ -96,13 +97,26 @@ class PhaseSlopes:
         equations: equations of the stop, which have entered the phase.
         inputs: what it is differentiated by, besides the state.
         begin: changes of the times at which brakes begin to act, shape (k, nv).
+        slip: changes of the slip of brakes, see `Engagement`.
     """
 
-    def __init__(self, equations: StopEquations, inputs: InputChanges, begin: Array) -> None:
+    def __init__(
+        self, equations: StopEquations, inputs: InputChanges, begin: Array, slip: Array
+    ) -> None:
         self._equations, self._inputs = equations, inputs
         self.phase: Phase = equations.phase
-        self.engagement = Engagement.of(self.phase, begin, inputs.train.rise)
+        self.engagement = Engagement.of(self.phase, begin, inputs.train.rise, slip)
         self._slide_changes = inputs.train.sliding_torques(self.phase, self.engagement)
+        self._faded = inputs.train.fade(self.engagement)
+        dragged = (
+            self.phase.follow & equations.train.fading.some & (self.phase.sliding.heating != 0)
+        )
+        if dragged.any():
+            name = equations.train.names[int(np.argmax(dragged))]
+            raise BadValue(
+                f"the drive of '{name}' moves on while its brake, whose torque falls with speed or "
+                "heat, closes: such stops have no sensitivities; let the power go before"
+            )
         self.chain = joint_chain(equations.equations.robot)
 
     def at(self, t: float, q: Array, v: Array) -> SolvedSlopes:
@@ -110,18 +124,19 @@ class PhaseSlopes:
         equations, at, n = self._equations, self._equations.tables, len(v)
         system, a, lam, solved, gain = self._solved(t, q, v)
         load_q, load_v, rows = self._load_slopes(t, q, v, a, lam)
-        by_speed, by_time = at.slide.slopes(v)
-        by_input = at.slide.changes(t, v, self._slide_changes)
+        by_travel, by_speed, by_time = at.slide.slopes(t, q, v)
+        by_input = at.slide.changes(t, q, v, self._slide_changes, self._faded)
         count = by_input.shape[1]
         gear = np.zeros((n, 2 * n + 1 + count))
+        gear[:, :n][np.diag_indices(n)] = gain * by_travel[1]
         gear[:, n : 2 * n][np.diag_indices(n)] = gain * by_speed[1]
         gear[:, 2 * n] = gain * by_time[1]
         gear[:, 2 * n + 1 :] = (gain * by_input[1]).T
         if equations.train.has_losses:
-            losses = self._loss_changes(gain, at.slide.torques(t, v)[1], a)
+            losses = self._loss_changes(gain, at.slide.torques(t, q, v)[1], a)
             gear[:, 2 * n + 1 :] += losses.T
         missing = -gear
-        missing[:, :n] += load_q
+        missing[:, :n] += load_q - np.diag(by_travel[0])
         missing[:, n : 2 * n] += load_v - np.diag(by_speed[0])
         missing[:, 2 * n] -= by_time[0]
         missing[:, 2 * n + 1 :] += self._inputs.loads(equations, t, q, v, a) - by_input[0].T
@@ -136,26 +151,30 @@ class PhaseSlopes:
         system, *_ = self._solved(t, q, v)
         return system.changes(-torque, np.zeros((len(system.J), torque.shape[1])), given)[0]
 
-    def sink_powers(self, t: float, v: Array, at: SolvedSlopes) -> Array:
+    def sink_powers(self, t: float, q: Array, v: Array, at: SolvedSlopes) -> Array:
         """Powers by sink and coordinate, those of drives last, shape (6 nv,)."""
         own, train = self.phase, self._equations.train
-        return (sink_torques(train, own.sliding, own.follow, t, v, at.solved) * v).ravel()
+        return (sink_torques(train, own.sliding, own.follow, (t, q, v), at.solved) * v).ravel()
 
-    def sink_power_changes(self, t: float, v: Array, at: SolvedSlopes, changes: Array) -> Array:
+    def sink_power_changes(
+        self, state: tuple[float, Array, Array], at: SolvedSlopes, changes: Array
+    ) -> Array:
         """Their changes, shape (6 nv, k).
 
-        ``changes``: of position and velocity with the inputs, shape (2 nv, k).
+        ``state``: time, configuration and velocity. ``changes``: of position and velocity with the
+        inputs, shape (2 nv, k).
         """
         own, train, solved = self.phase, self._equations.train, at.solved
-        dv = changes[len(v) :].T
+        v = state[2]
+        dq, dv = changes[: len(v)].T, changes[len(v) :].T
         a, output, holding = (
             at.along(part, changes).T for part in (at.a, at.gear_output, at.holding_torque)
         )
-        by_state = dv, Solved(a, np.zeros_like(a), output, holding)
-        by = sink_torque_changes(train, own.sliding, own.follow, v, solved, by_state)
+        by_state = dq, dv, Solved(a, np.zeros_like(a), output, holding)
+        by = sink_torque_changes(train, own.sliding, own.follow, state, solved, by_state)
         slide = self._equations.tables.slide
-        by += self._inputs.train.sink_torques(own, self.engagement, t, v, slide, solved)
-        torques = sink_torques(train, own.sliding, own.follow, t, v, solved)
+        by += self._inputs.train.sink_torques(own, self.engagement, state, slide, solved)
+        torques = sink_torques(train, own.sliding, own.follow, state, solved)
         power = by * v + torques[:, None] * dv
         return np.asarray(power.transpose(0, 2, 1).reshape(-1, len(dv)))
 
@@ -171,7 +190,7 @@ class PhaseSlopes:
         equations, at = self._equations, self._equations.tables
         M, f, J, gamma, cap = equations.system(t, q, v)
         M = M.copy()
-        joint_side, before = at.slide.torques(t, v)
+        joint_side, before = at.slide.torques(t, q, v)
         gain = at.gain(before)
         heavier = np.zeros(len(v))
         heavier[at.rotors] = (gain * equations.train.lossy)[at.rotors]

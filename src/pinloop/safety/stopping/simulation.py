@@ -470,6 +470,7 @@ class StopSimulation:
             t >= self.clock.brake_times.off,
             blocked,
             reversing_gears,
+            self._slipped(q),
             self.refuted,
         )
         self._look_for_branch(t, q, v)
@@ -482,6 +483,13 @@ class StopSimulation:
         q, v, _ = project(t, q, v)
         self._require_kept(t, q, before, v)
         return phase, q, v
+
+    def _slipped(self, q: Array) -> Array:
+        """By how much brakes have slipped when a phase ends."""
+        if not (self.phases and self.train.fades):
+            return np.zeros(self.robot.nv)
+        last = self.phase.sliding
+        return np.asarray(last.slipped + last.heating * (self.train.travel(q) - last.place))
 
     def _with_exact(
         self, t: float, q: Array, v: Array, speeds: Array, some: NDArray[np.bool_]

@@ -91,6 +91,7 @@ class PhaseStart:
         shorted: whether the motors are shorted.
         blocked: directions blocked by teeth and stops, see `Phase`.
         reversing_gears: those in whose gear the power has just turned round, with the new sign.
+        slipped: by how much brakes have slipped [rad, m], shape (nv,).
         refuted: coordinates that came loose at this very instant, and came to rest at once.
     """
 
@@ -105,6 +106,7 @@ class PhaseStart:
     shorted: bool
     blocked: NDArray[np.int64]
     reversing_gears: Mapping[int, int]
+    slipped: Array
     refuted: frozenset[int] = frozenset()
 
 
@@ -114,7 +116,7 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
     phase = _as_if_all_stuck(train, now)
     if not (train.has_losses or np.count_nonzero(phase.pinned)):
         return phase  # there is nothing to decide
-    slide = train.sliding_torques(phase.sliding)
+    slide = train.sliding_torques(phase.sliding, phase.follow)
     M, f, J, gamma, _ = equations.system(now.t, now.q, now.v)
     ends = _ends(train, phase, now.t, now.v, kind=1)
     bounds = ends[0], ends[1]
@@ -141,8 +143,8 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
         settled = _marked_redundant(settled, with_rotors, J)
         # What still sticks has the bounds that it had.
         same = settled.sliding is phase.sliding
-        known = slide if same else train.sliding_torques(settled.sliding), bounds
-        equations.enter(settled, known)
+        own = slide if same else train.sliding_torques(settled.sliding, settled.follow)
+        equations.enter(settled, (own, bounds))
         at, ends_at = contacts.columns, (torque - contacts.low, contacts.high - torque)
         if not len(J) and (np.minimum(*ends_at) > RELEASE * noise[at])[side == 0].all():
             return settled  # without loops nothing is heavier than it looks from its own joint
@@ -237,6 +239,8 @@ def _as_if_all_stuck(train: Drivetrain, now: PhaseStart) -> Phase:
         now.drives,
         now.limited,
         now.shorted,
+        now.slipped,
+        train.travel(now.q),
     )
     mode = _locking(train, stuck)
     return Phase(sliding, stuck, follow, now.piece, power, now.blocked, mode, noise)
@@ -261,7 +265,7 @@ def _contacts(
     target = np.zeros(len(at))
     if np.count_nonzero(phase.follow):
         target = np.where(phase.follow, now.piece.a(t), 0.0)[at]
-    joint_side, before = slide.torques(t, v)
+    joint_side, before = slide.torques(t, now.q, v)
     contacts = Contacts(at, target, *ends.take(at, 1))
     if train.has_losses:
         gears = ((train.lossy > 0) & ~phase.pinned).nonzero()[0]

@@ -140,7 +140,7 @@ class StopEquations:
         self._held_rows = moved.tolist()
         self._unique = len(self._held_rows) == len(looks)
         hard = phase.redundant and self._unique and len(looks) > 0
-        self.in_kernel = None if hard else self.kernel
+        self.in_kernel = None if hard or at.slide.fade is not None else self.kernel
         self._enter_kernel()
 
     def _enter_kernel(self) -> None:
@@ -224,7 +224,7 @@ class StopEquations:
         if solved := self._solve_natively(t, q, v, given):
             return solved
         M, f, J, gamma, cap = self.system(t, q, v)
-        joint_side, before = at.slide.torques(t, v)
+        joint_side, before = at.slide.torques(t, q, v)
         a = given.copy()
         applied = f + joint_side
         gear_output, rotors = before, at.rotors

@@ -8,6 +8,7 @@ one stays as it is: it could have losses in one direction only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from ...boundary.marks import Array
 from ..brakes.joint_brake import JointBrake
 from .drivetrain import Drivetrain, SlidingTorques
+from .fading import FadeChanges, PhaseFade
 from .inputs import TORQUE, StopInput, brake_number
 from .phase import Phase, breakaway_directions, motor_bounds
 from .stop_equations import Solved
@@ -26,17 +28,20 @@ class Engagement(NamedTuple):
     Args:
         ramp: at the start of the phase, shape (k, nv).
         slope: of its rate [1/s], shape (k, nv).
+        slip: of the slip of brakes when the phase begins, and of the travel of joints there,
+            shape (2, k, nv).
     """
 
     ramp: Array
     slope: Array
+    slip: Array
 
     @classmethod
-    def of(cls, phase: Phase, begin: Array, rise: Array) -> Engagement:
+    def of(cls, phase: Phase, begin: Array, rise: Array, slip: Array) -> Engagement:
         """From those of the times at which brakes begin to act, and of their rises, (k, nv)."""
         sliding = phase.sliding  # (t - begin) / rise, of which `ramp` is the start
         ramp = -sliding.slope * (begin + sliding.ramp * rise)
-        return cls(ramp, -(sliding.slope**2) * rise)
+        return cls(ramp, -(sliding.slope**2) * rise, slip)
 
 
 class TrainChanges:
@@ -57,6 +62,7 @@ class TrainChanges:
         delay: of delays.
         rise: of rises.
         pull: of the share of it that drives give that cannot follow.
+        fading: of how the torques of brakes fall: share, speed, rate, heat at the begin.
     """
 
     def __init__(self, train: Drivetrain, inputs: Sequence[StopInput]) -> None:
@@ -65,6 +71,7 @@ class TrainChanges:
         self.coulomb, self.extra, self.shape = np.zeros((3, *shape))
         self.viscous, self.short, self.reflected, self.efficiency = np.zeros((4, *shape))
         self.limit, self.delay, self.rise, self.pull = np.zeros((4, *shape))
+        self.fading = np.zeros((4, *shape))
         for k, of in enumerate(inputs):
             joints = [of.joint] if of.joint in train.brakes.joints else [*train.brakes.joints]
             for joint in joints:
@@ -98,24 +105,29 @@ class TrainChanges:
             self.reflected[at] = 2.0 * by * brake.gear_ratio * (brake.rotor_inertia or 0.0)
             self.limit[at] = by * (brake.drive_torque or 0.0)
         if brake.kind == "friction":
-            self.brake[int(brake.side == "motor"), :, k, column] = by * _torque_changes(
-                brake, quantity
-            )
+            torques = by * _torque_changes(brake, quantity)
+            self.brake[int(brake.side == "motor"), :, k, column] = torques
+            self.fading[:, k, column] = _fade_changes(brake, quantity, by, float(torques[0]))
 
     def sliding_torques(self, phase: Phase, engagement: Engagement) -> SlidingTorques:
         """Changes of the torques of what slides in a phase."""
         sliding, train = phase.sliding, self._train
         brakes = -sliding.direction * np.array([train.joint_brake[0], train.motor_brake[0]])
         own = -sliding.direction * self.brake[:, 0]
-        rest = sliding.ramp * own + engagement.ramp * brakes[:, None]
+        each = np.array([sliding.ramp * own, sliding.slope * own])
+        each += np.array([engagement.ramp, engagement.slope])[:, None] * brakes[:, None]
+        rest, rate = each[0].copy(), each[1].copy()
         rest[0] -= sliding.direction * self.coulomb
         rest[1] += self._dragged(phase)
-        rate = sliding.slope * own + engagement.slope * brakes[:, None]
         viscous = np.array([self.viscous, self.short * sliding.shorted])
-        for part in (rest, rate, viscous):
+        for part in (rest, rate, viscous, *each):
             part[1][:, phase.pinned] = 0.0  # see `PhaseTables`
         start, extra = float(np.asarray(sliding.start)), sliding.direction * self.extra
-        return SlidingTorques(start, rest, rate, viscous, extra, self.shape)
+        return SlidingTorques(start, rest, rate, viscous, extra, self.shape, brakes=each)
+
+    def fade(self, engagement: Engagement) -> FadeChanges:
+        """Changes of how torques of brakes fall in a phase."""
+        return FadeChanges(*self.fading, *engagement.slip)
 
     def bounds(
         self, phase: Phase, engagement: Engagement, t: float, v: Array, rates: Array
@@ -126,14 +138,16 @@ class TrainChanges:
         """
         train, sliding, follow = self._train, phase.sliding, phase.follow
         helps = phase.stuck & sliding.drives & (sliding.saturated_drive_sign == 0.0)
-        joint, motor = self._brakes(phase, engagement, t, 1)
+        rest = np.zeros_like(v)
+        fade = PhaseFade(train.fading, sliding.slipped, sliding.place, rest)
+        joint, motor = self._brakes(phase, engagement, (t, None, rest), 1, fade)
         drive, dragged = self.limit * sliding.limited, self._dragged(phase)
         hold = motor + np.where(helps, drive, 0.0)
         low, high = dragged - hold, dragged + hold
         joint = np.where(follow, 0.0, joint + self.coulomb + self.extra)
         if follow.any():
             rest = -self.short * v * sliding.shorted
-            rest = rest - sliding.direction * self._brakes(phase, engagement, t, 0)[1]
+            rest = rest - sliding.direction * self._brakes(phase, engagement, (t, None, v), 0)[1]
             rest -= self.lossy * phase.piece.a(t) + train.lossy * rates
             low, high = np.where(follow, rest - drive, low), np.where(follow, rest + drive, high)
         if train.has_losses:
@@ -151,17 +165,19 @@ class TrainChanges:
         self,
         phase: Phase,
         engagement: Engagement,
-        t: float,
-        v: Array,
+        at: tuple[float, Array, Array],
         slide: SlidingTorques,
         solved: Solved,
     ) -> Array:
         """Changes of what takes energy in a phase, of the drives last, shape (6, k, nv).
 
+        ``at``: time, configuration and velocity.
+
         ``slide``: the torques of what slides; ``solved``: solution of the equations, which stays.
         """
         train, sliding, follow = self._train, phase.sliding, phase.follow
-        joint, motor = self._brakes(phase, engagement, t, 0)
+        t, q, v = at
+        joint, motor = self._brakes(phase, engagement, at, 0, slide.fade)
         rest = np.array([-sliding.direction * self.coulomb, np.zeros_like(self.coulomb)])
         extra = sliding.direction * self.extra
         friction = SlidingTorques(slide.start, rest, None, 0.0 * rest, extra, self.shape)
@@ -172,7 +188,7 @@ class TrainChanges:
         driven = before + sliding.direction * motor + self.lossy * solved.a + shorted
         torques = [
             sliding.direction * (joint + motor),
-            -slide.changes(t, v, friction)[0],
+            -replace(slide, fade=None).changes(t, q, v, friction)[0],
             self.viscous * v,
             shorted,
             before,
@@ -180,12 +196,23 @@ class TrainChanges:
         ]
         return np.array(torques)
 
-    def _brakes(self, phase: Phase, engagement: Engagement, t: float, kind: int) -> Array:
+    def _brakes(
+        self,
+        phase: Phase,
+        engagement: Engagement,
+        at: tuple[float, Array | None, Array],
+        kind: int,
+        fade: PhaseFade | None = None,
+    ) -> Array:
         """Changes of the torques of brakes at joints and before gears, shape (2, k, nv)."""
-        sliding, train = phase.sliding, self._train
+        (t, q, v), sliding, train = at, phase.sliding, self._train
         nominal = np.array([train.joint_brake[kind], train.motor_brake[kind]])[:, None]
         part = engagement.ramp + engagement.slope * (t - sliding.start)
-        return np.asarray(sliding.engaged(t) * self.brake[:, kind] + part * nominal)
+        changes = sliding.engaged(t) * self.brake[:, kind] + part * nominal
+        if fade is None:
+            return np.asarray(changes)
+        faded = sliding.engaged(t) * fade.changes(q, v, self.fade(engagement))
+        return np.asarray(changes * fade.left(q, v) + faded * nominal)
 
     def _dragged(self, phase: Phase) -> Array:
         """Changes of the torques of drives that cannot follow."""
@@ -206,6 +233,7 @@ _TORQUES = (TORQUE, "dynamic_torque", "static_torque", "band", "gear_ratio")
 _QUANTITIES = (
     *(*_PLAIN, *_TORQUES, "coulomb", "breakaway", "stribeck_speed", "short_circuit"),
     *("rotor_inertia", "drive_torque", "torque_share"),
+    *("fade_share", "fade_speed", "fade_heat", "start_heat"),
 )
 
 
@@ -222,3 +250,19 @@ def _torque_changes(brake: JointBrake, quantity: str) -> Array:
         "gear_ratio": brake.factor * torques / ratio * float(brake.side == "motor"),
     }
     return np.asarray(ratio * changes.get(quantity, np.zeros(2)))
+
+
+def _fade_changes(brake: JointBrake, quantity: str, by: float, torque: float) -> Array:
+    """Changes of how a torque falls, see `TrainChanges.fading`; ``torque``: of itself, (4,)."""
+    ratio = brake.gear_ratio if brake.side == "motor" else 1.0
+    share = by if quantity == "fade_share" else 0.0
+    speed = by / ratio if quantity == "fade_speed" else 0.0
+    if quantity == "gear_ratio" and brake.side == "motor":
+        speed = -by * brake.fade_speed / ratio**2
+    if brake.fade_heat is None:
+        return np.array([share, speed, 0.0, 0.0])
+    rate, begun = torque / brake.fade_heat, float(quantity == "start_heat") * by / brake.fade_heat
+    if quantity == "fade_heat":
+        rate = -by * brake.factor * ratio * brake.dynamic_torque / brake.fade_heat**2
+        begun = -by * brake.start_heat / brake.fade_heat**2
+    return np.array([share, speed, rate, begun])

@@ -119,6 +119,9 @@ class StopVariation:
         self.longer = np.zeros((len(speeds), len(inputs.inputs)))
         self.work = np.zeros((6 * history.robot.nv, len(inputs.inputs)))
         self._brake = None if history.plan.category.controlled else inputs.command
+        # Of the slip of brakes when the phase began, and of the travel of joints there.
+        at_begin = inputs.initial[: history.robot.nv].T
+        self._slip = np.array([np.zeros_like(at_begin), at_begin])
         self._causes = Causes(history, equations, inputs)
         self._follow()
 
@@ -143,7 +146,7 @@ class StopVariation:
                 f"the stop passes a singular pose at t = {self._history.run.t[k]:.6g} s, where it "
                 "has no sensitivities; let it pass in another pose"
             )
-        return PhaseSlopes(self._equations, self.inputs, self.inputs.begin(self._brake))
+        return PhaseSlopes(self._equations, self.inputs, self.inputs.begin(self._brake), self._slip)
 
     # -- steps ------------------------------------------------------------------------------
 
@@ -163,7 +166,7 @@ class StopVariation:
         points = [phase.at(*state) for state in states]
         if self._powers:
             values = np.array([
-                phase.sink_powers(t, v, at) for (t, _, v), at in zip(states, points, strict=True)
+                phase.sink_powers(*state, at) for state, at in zip(states, points, strict=True)
             ])  # fmt: skip
             if not self._is_resolved(piece, -1, values):
                 for half in piece.halves():
@@ -183,8 +186,8 @@ class StopVariation:
         slopes = np.asarray(np.linalg.solve(matrix, right), dtype=float).reshape(count, size, -1)
         if self._powers:
             inside = self.changes + h * np.tensordot(_INSIDE, slopes, 1)
-            for (t, _, v), at, by, part in zip(states, points, inside, _END, strict=True):
-                self.work += h * part * phase.sink_power_changes(t, v, at, by)
+            for state, at, by, part in zip(states, points, inside, _END, strict=True):
+                self.work += h * part * phase.sink_power_changes(state, at, by)
         for number in range(len(self.speeds)):
             self._lengthen(number, piece, piece, slopes)
         self.changes = self.changes + h * np.tensordot(_END, slopes, 1)
@@ -238,6 +241,7 @@ class StopVariation:
         happening = Happening(t, tuple(causes))
         self.happenings.append(happening)
         gone = self._rates(first, slopes)
+        self._begin_slip(first, before, after, happening)
         if self._brake is None and history.brake_times.brake == t:
             self._brake = happening.change
         if len(hits) > 1:
@@ -253,13 +257,21 @@ class StopVariation:
             rates = self._rates(last, self._enter(last, inside=False))
             self._add_jumps(gone[0] - rates[0], gone[1] - rates[1], happening)
 
+    def _begin_slip(self, k: int, before: Phase, after: Phase, happening: Happening) -> None:
+        """Let the slip of brakes begin anew, later where what heats them is another part."""
+        part, v = before.sliding.heating, self._history.run.v[k]
+        place = self.changes[: len(v)].T.copy()
+        for column in ((after.sliding.heating != part) & (v != 0.0)).nonzero()[0].tolist():
+            place[:, column] += v[column] * happening.change_of(column)
+        self._slip = np.array([self._slip[0] + part * (place - self._slip[1]), place])
+
     def _rates(self, k: int, phase: PhaseSlopes) -> tuple[Array, Array]:
         """Speeds and powers at a stored state."""
         t, q, v = float(self._history.run.t[k]), self._history.run.q[k], self._history.run.v[k]
         speeds = np.array([speed.value(q, v) for speed in self.speeds])
         if not self._powers:
             return speeds, np.zeros(len(self.work))
-        return speeds, phase.sink_powers(t, v, phase.at(t, q, v))
+        return speeds, phase.sink_powers(t, q, v, phase.at(t, q, v))
 
     def _begin_later(self, k: int) -> None:
         """Let brakes that act from the signal on come a little later."""
@@ -275,6 +287,7 @@ class StopVariation:
         _, power = self._rates(k, slopes)
         for column in full.nonzero()[0].tolist():
             own, more = self._brake_response(column, k), late[:, column]
+            self._slip[1][:, column] += run.v[k, column] * more
             self._accelerate_later(own, more, np.ones(len(more), dtype=bool))
             self.work[column] -= power[column] * more
 
@@ -355,7 +368,7 @@ class StopVariation:
         """Torque of what slides on a coordinate at a state."""
         self._enter(k, inside=False)
         equations, run = self._equations, self._history.run
-        joint, before = equations.tables.slide.torques(float(run.t[k]), run.v[k])
+        joint, before = equations.tables.slide.torques(float(run.t[k]), run.q[k], run.v[k])
         through = equations.train.through_gear(before, equations.phase.sliding.direction)
         return float((joint + through)[column])
 
@@ -364,10 +377,12 @@ class StopVariation:
         run, slopes = self._history.run, self._enter(k, inside=False)
         t, tables, train = float(run.t[k]), self._equations.tables, self._equations.train
         direction = slopes.phase.sliding.direction[column]
-        gain = tables.gain(tables.slide.torques(t, run.v[k])[1])[column]
+        gain = tables.gain(tables.slide.torques(t, run.q[k], run.v[k])[1])[column]
         torque = np.zeros((len(run.v[k]), 1))
-        brake = train.joint_brake[0, column] + gain * train.motor_brake[0, column]
-        torque[column] = -direction * slopes.phase.sliding.ramp[column] * brake
+        joint, motor = train.sliding_brake(
+            t, run.q[k], run.v[k], slopes.phase.sliding, slopes.phase.follow
+        )[:, column]
+        torque[column] = -direction * (joint + gain * motor)
         return slopes.response(t, run.q[k], run.v[k], torque, np.zeros_like(torque))[:, 0]
 
     def _hit(self, hit: Transition, a_before: Array, a_after: Array, happening: Happening) -> None:

@@ -1,0 +1,119 @@
+"""How the torques of friction brakes fall with speed and heat: the laws, and their derivatives.
+
+Of the torque ``T`` of a brake there is left, at the speed ``w`` and after it has slipped by ``s``,
+
+    (1 - share |w| / (|w| + speed)) / (1 + (start_heat + T s) / fade_heat).
+
+The first part is of what slides alone; it has no corner, is never negative, and two rows of a
+catalogue's table of torques over speed give both numbers. The second is of both torques. Where
+torque falls with heat alone it is ``exp(-E / fade_heat)`` of the energy ``E`` that the brake really
+takes, because ``dE = T ds / (1 + T s / fade_heat)``. As a function of the angle it makes no state
+of its own; where torque also falls with speed, ``T s`` is more than the brake takes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...boundary.marks import Array
+from ..brakes.joint_brake import JointBrake
+
+
+class Fading(NamedTuple):
+    """The numbers of all brakes of a robot, per velocity coordinate, shape (nv,).
+
+    Args:
+        share: of the torque that is lost at very high speed.
+        speed: of the joint, at which half of that is lost [rad/s, m/s].
+        rate: ``T / fade_heat`` per travel of the joint [1/rad, 1/m].
+        begun: ``start_heat / fade_heat``.
+        places: where the travel of the joint is in q.
+    """
+
+    share: Array
+    speed: Array
+    rate: Array
+    begun: Array
+    places: NDArray[np.intp]
+
+    @property
+    def some(self) -> NDArray[np.bool_]:
+        """Mask of the coordinates whose brakes fade."""
+        return np.asarray((self.share > 0.0) | (self.rate > 0.0))
+
+    def enter(self, column: int, brake: JointBrake, torque: float) -> None:
+        """Take the numbers of a brake, whose sliding torque at the joint is given."""
+        if brake.fade_share > 0.0:
+            ratio = brake.gear_ratio if brake.side == "motor" else 1.0
+            self.share[column], self.speed[column] = brake.fade_share, brake.fade_speed / ratio
+        if brake.fade_heat is not None:
+            self.rate[column] = torque / brake.fade_heat
+            self.begun[column] = brake.start_heat / brake.fade_heat
+
+    def at_rest(self, slipped: Array) -> Array:
+        """What is left of torques at rest, after so much slip."""
+        return np.asarray(1.0 / (1.0 + self.begun + self.rate * slipped))
+
+
+class FadeChanges(NamedTuple):
+    """Changes with k inputs of `Fading`, and of the slip and travel at the begin of a phase.
+
+    Shape (k, nv) each.
+    """
+
+    share: Array
+    speed: Array
+    rate: Array
+    begun: Array
+    slipped: Array
+    place: Array
+
+
+class PhaseFade(NamedTuple):
+    """What is left of the torques of brakes in a phase, as a function of its states.
+
+    Args:
+        fading: the laws.
+        slipped: by how much brakes have slipped when the phase begins [rad, m], shape (nv,).
+        place: travel of the joints there [rad, m].
+        heating: part of their travel by which brakes slip, with the sign of the motion.
+    """
+
+    fading: Fading
+    slipped: Array
+    place: Array
+    heating: Array
+
+    def left(self, q: Array | None, v: Array) -> Array:
+        """What is left of torques; without a configuration, with the heat at the begin."""
+        return np.asarray((1.0 - self.fading.share * self._part(v)) / self._heat(q))
+
+    def slopes(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Derivatives of what is left by the travel, and by the speed."""
+        own, heat, left = self.fading, self._heat(q), self.left(q, v)
+        by_speed = -own.share * own.speed * np.sign(v) / (np.abs(v) + own.speed) ** 2
+        return -left * own.rate * self.heating / heat, by_speed / heat
+
+    def changes(self, q: Array | None, v: Array, by: FadeChanges) -> Array:
+        """Changes of what is left with inputs, at a fixed state, shape (k, nv)."""
+        own, part = self.fading, self._part(v)
+        faster = by.share * part - own.share * part / (np.abs(v) + own.speed) * by.speed
+        warmer = by.begun + by.rate * self._slip(q)
+        warmer = warmer + own.rate * (by.slipped - self.heating * by.place)
+        return np.asarray(-(faster + self.left(q, v) * warmer) / self._heat(q))
+
+    def _part(self, v: Array) -> Array:
+        return np.asarray(np.abs(v) / (np.abs(v) + self.fading.speed))
+
+    def _slip(self, q: Array | None) -> Array:
+        """By how much brakes have slipped."""
+        if q is None:
+            return self.slipped
+        way = q[..., self.fading.places] - self.place
+        return np.asarray(self.slipped + self.heating * way)
+
+    def _heat(self, q: Array | None) -> Array:
+        return 1.0 + self.fading.begun + self.fading.rate * self._slip(q)
