@@ -21,7 +21,7 @@ from ..safety.standards.fit import Fit, fitted
 from ..safety.standards.fit_law import LawFits, fit_law
 from ..safety.standards.published import StoppingTable
 from ..safety.standards.trace_fit import TraceFit, fit_traces
-from ..safety.standards.traces import Overlay, StopTrace, align
+from ..safety.standards.traces import Overlay, Overlays, StopTrace, align
 from ..safety.studies.cases import CLEARANCE
 from ..safety.studies.headlines import worst_case
 from ..safety.studies.results import Results, results_of
@@ -55,7 +55,7 @@ from .options import (
     warn,
     watched,
 )
-from .stops import BrakesFile, Fact, Load, brakes_for
+from .stops import BrakesFile, Fact, brakes_for
 from .words import time, weight
 
 app = typer.Typer(rich_markup_mode="rich")
@@ -77,23 +77,37 @@ Searching = Annotated[
         help="Search on from the worst samples. Default: as the study file says, else yes.",
     ),
 ]
-Table = Annotated[
-    Path,
+Tables = Annotated[
+    list[Path],
     argument(
-        "Table of stops (CSV), a row per stop of one axis; or a recorded motion of one stop, with "
-        "times and joints.",
-        "TABLE.csv",
+        "Table of stops (CSV), a row per stop of one axis; or recorded motions, each of one stop, "
+        "with times and joints.",
+        "TABLE.csv...",
         ".csv",
     ),
 ]
 
 At = Annotated[
-    str | None,
-    text_option("Recorded motion: when the signal came, by its clock. Default: found.", "T"),
+    list[str] | None,
+    text_option(
+        "Recorded motion: when the signal came, by its clock; of several, once for each. Default: "
+        "found.",
+        "T",
+    ),
+]
+Loads = Annotated[
+    list[str] | None,
+    text_option(
+        "Recorded motion: payload, such as 5kg; of several, once for all or for each.", "M"
+    ),
 ]
 Picture = Annotated[
     Path | None,
-    file_option("Recorded motion: draw it over the computed stop.", "--plot", ends=(".png",)),
+    file_option(
+        "Recorded motion: draw it over the computed stop; of several, FILE-1.png and so on.",
+        "--plot",
+        ends=(".png",),
+    ),
 ]
 
 _STUDIED = (
@@ -275,10 +289,10 @@ def _file_name(criterion: str) -> str:
 )
 def compare(
     robot: RobotFile,
-    table: Table,
+    table: Tables,
     brakes: BrakesFile = None,
     signal: At = None,
-    payload: Load = None,
+    payload: Loads = None,
     plot: Picture = None,
     as_json: AsJson = None,
 ) -> int:
@@ -286,12 +300,13 @@ def compare(
 
     A planning aid, not a safety certificate.
     """
-    check_targets([*robot.inputs, table], json=as_json, plot=plot)
+    pictures = _pictures(plot, robot, table, as_json)
     measured = _measured(table, signal, payload, plot)
     machine, chosen, facts = _machine(robot, brakes)
-    if isinstance(measured, StopTrace):
-        laid = align(machine, measured, chosen)
-        return _give_trace(laid, [laid], facts, plot, as_json)
+    if not isinstance(measured, StoppingTable):
+        overlays = [align(machine, trace, chosen) for trace in measured]
+        laid = overlays[0] if len(overlays) == 1 else Overlays(tuple(overlays))
+        return _give_traces(laid, overlays, facts, pictures, as_json)
     comparison = compare_stops(measured.attempt(machine, chosen), measured)
     give_result(
         as_json,
@@ -309,7 +324,7 @@ def compare(
 )
 def fit(
     robot: RobotFile,
-    table: Table,
+    table: Tables,
     law: Annotated[
         str | None,
         text_option(
@@ -333,7 +348,7 @@ def fit(
         Path | None, file_option("Brakes file to write.", "--output", "-o", ends=YAMLS)
     ] = None,
     signal: At = None,
-    payload: Load = None,
+    payload: Loads = None,
     plot: Picture = None,
     force: Force = False,
     as_json: AsJson = None,
@@ -343,17 +358,16 @@ def fit(
     All other values are those of the brakes file, where the search also starts. A planning aid, not
     a safety certificate.
     """
-    inputs = [*robot.inputs, table]
-    check_targets(inputs, json=as_json, plot=plot)
-    check_targets(inputs, force=force, output=output)
+    pictures = _pictures(plot, robot, table, as_json)
+    check_targets([*robot.inputs, *table], force=force, output=output)
     measured = _measured(table, signal, payload, plot)
     machine, start, facts = _machine(robot, brakes)
-    if isinstance(measured, StopTrace):
+    if not isinstance(measured, StoppingTable):
         if law is not None:
             raise BadValue("'--law' is fitted to tables of stops; leave it out")
         made = fit_traces(machine, measured, start, parameter or ("dynamic_torque",))
         more = [] if output is None else [made.brakes.to_yaml(output)]
-        return _give_trace(made, made.overlays, facts, plot, as_json, more)
+        return _give_traces(made, made.overlays, facts, pictures, as_json, more)
     result: Fit | LawFits
     if law is None:
         result = fitted(machine, measured, start, parameter or ("dynamic_torque",))
@@ -372,36 +386,64 @@ def fit(
 
 
 def _measured(
-    file: Path, signal: str | None, payload: str | None, plot: Path | None
-) -> StopTrace | StoppingTable:
-    """What a file has: the recording of a stop, or a table of stops."""
-    lines = (row.cells for row in read_table_rows(file, "table of stops"))
-    if "joint" in next((cells for cells in lines if not cells[0].startswith("#")), ["joint"]):
-        given = (("signal", signal), ("payload", payload), ("plot", plot))
-        for name, word in given:
+    files: list[Path], signal: list[str] | None, payload: list[str] | None, plot: Path | None
+) -> list[StopTrace] | StoppingTable:
+    """What files have: recordings of stops, or a table of stops."""
+    given, tables = {"signal": signal, "payload": payload}, list(filter(_is_table, files))
+    if tables and len(files) > 1:
+        raise BadValue(f"{tables[0]} is a table of stops: give it alone, or several recordings")
+    if tables:
+        for name, word in (given | {"plot": plot}).items():
             if word is not None:
-                raise BadValue(f"'--{name}' is of a recorded motion; {file} is a table of stops")
-        return StoppingTable.from_csv(file)
-    return StopTrace.from_csv(
-        file,
-        signal=None if signal is None else time(signal, "--signal"),
-        payload=0.0 if payload is None else weight(payload),
-    )
+                raise BadValue(
+                    f"'--{name}' is of a recorded motion; {files[0]} is a table of stops"
+                )
+        return StoppingTable.from_csv(files[0])
+    for name, words in given.items():
+        if words and len(words) not in (1, len(files)):
+            raise BadValue(f"'--{name}' is given {len(words)} times for {len(files)} recordings")
+    if len(files) > 1 and signal and len(signal) == 1:
+        raise BadValue("'--signal' is by the clock of one recording: give it once for each")
+    signals: list[float | None] = [time(word, "--signal") for word in signal or ()]
+    signals = signals or [None] * len(files)
+    loads = [weight(word) for word in payload or ("0",)]
+    loads *= len(files) if len(loads) == 1 else 1
+    return [
+        StopTrace.from_csv(file, signal=at, payload=load)
+        for file, at, load in zip(files, signals, loads, strict=True)
+    ]
 
 
-def _give_trace(
-    result: Overlay | TraceFit,
+def _is_table(file: Path) -> bool:
+    """Whether a file is a table of stops, and no recording."""
+    lines = (row.cells for row in read_table_rows(file, "table of stops"))
+    return "joint" in next((cells for cells in lines if not cells[0].startswith("#")), ["joint"])
+
+
+def _pictures(
+    plot: Path | None, robot: RobotFile, tables: list[Path], as_json: str | None
+) -> list[Path]:
+    """Where the overlays of recordings are drawn; checks these files, and that of the JSON."""
+    pictures = [] if plot is None else [plot]
+    if plot is not None and len(tables) > 1:
+        pictures = [plot.with_stem(f"{plot.stem}-{k + 1}") for k in range(len(tables))]
+    for picture in pictures or (None,):
+        check_targets([*robot.inputs, *tables], json=as_json, plot=picture)
+    return pictures
+
+
+def _give_traces(
+    result: Overlay | Overlays | TraceFit,
     overlays: Sequence[Overlay],
     facts: list[Fact],
-    plot: Path | None,
+    pictures: Sequence[Path],
     as_json: str | None,
     written: Sequence[Path] = (),
 ) -> int:
-    """Print what came out of a recording, and draw it."""
-    files = [*written]
-    if plot is not None:
-        overlays[0].plot().savefig(plot)
-        files.append(plot)
+    """Print what came out of recordings, and draw them."""
+    for laid, path in zip(overlays, pictures, strict=False):
+        laid.plot().savefig(path)
+    files = [*written, *pictures]
     give_result(as_json, result.as_dict, lambda: result.table(facts), files)
     return Exit.DONE
 

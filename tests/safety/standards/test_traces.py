@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -137,3 +138,23 @@ def test_the_commands_take_recordings(
     Path("t.csv").write_text("joint,speed_rad_per_s,time_s\njoint_1,1,0.1\n")
     assert cli.run(["compare", words[0], "t.csv", "--signal", "1"]) == 2
     assert "is of a recorded motion" in capsys.readouterr().err
+    others = recorded(pl.stop(arm, q, [-0.5, 1.0, 0.0], brakes=by), 1, 1e-5, signal=0.3)
+    table = np.column_stack([others.t, others.values])
+    np.savetxt("more.csv", table, delimiter=",", header=",".join(names), comments="")
+    both = [*words[:2], "more.csv", *words[2:]]
+    at = ["--signal", "234.5ms", "--signal", "300ms"]
+    assert cli.run(["compare", *both, *at, "--plot", "two.png", "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)["recordings"]
+    assert (first["signal_s"], second["signal_s"]) == pytest.approx((0.2345, 0.3))
+    assert max(*first["rms"].values(), *second["rms"].values()) < 2e-5
+    assert Path("two-1.png").exists() and Path("two-2.png").exists()
+    assert cli.run(["fit", *both, *at, "-o", "both.brakes.yaml"]) == 0
+    assert "0.30000" in capsys.readouterr().out
+    for wrong, why in (
+        (["--signal", "1"], "once for each"),
+        (["--payload", "1kg", "--payload", "1kg", "--payload", "1kg"], "3 times for 2"),
+    ):
+        assert cli.run(["compare", *both, *wrong]) == 2
+        assert why in capsys.readouterr().err
+    assert cli.run(["compare", words[0], "t.csv", "more.csv"]) == 2
+    assert "give it alone" in capsys.readouterr().err

@@ -131,6 +131,11 @@ class Overlay(Reported):
 
     def table(self, facts: Iterable[tuple[str, str]] = ()) -> Report:
         """Per joint what is between; ``facts`` are further lines above it: name, text."""
+        title = f"{self.stop.robot.name}: measured and computed stop"
+        return Report.of(title, self.blocks("Stop", facts), PLANNING_AID)
+
+    def blocks(self, name: str, facts: Iterable[tuple[str, str]] = ()) -> tuple[Block, Block]:
+        """Both blocks of it, the first of which has a name."""
         rows = [
             (name, *(f"{units.factor * x:.3g}" for x in (rms, most)), units.shown)
             for name, rms, most in zip(
@@ -141,10 +146,8 @@ class Overlay(Reported):
         signal = ("signal", f"{self.signal:.5f} s by the clock of the recording")
         time = ("stopping time", f"{milliseconds(self.stop.stopping_time)} computed")
         headings = ("<joint", "difference | rms", "difference | largest", "<unit")
-        blocks: list[Block] = [KeyValues.of("Stop", [signal, time, *facts])]
-        blocks.append(Table.of("Measured beside computed coordinates", headings, rows))
-        title = f"{self.stop.robot.name}: measured and computed stop"
-        return Report.of(title, blocks, PLANNING_AID)
+        table = Table.of("Measured beside computed coordinates", headings, rows)
+        return KeyValues.of(name, [signal, time, *facts]), table
 
     def as_dict(self) -> dict[str, Any]:
         """Alignment and differences in SI units, as JSON takes them."""
@@ -160,6 +163,27 @@ class Overlay(Reported):
     def plot(self) -> Any:
         """Draw measured and computed coordinates, and beside them what is between them."""
         return forward("show.plots.overlays", "plot_overlay", self)
+
+
+@dataclass(frozen=True, eq=False)
+class Overlays(Reported):
+    """Several measured stops of a robot and the computed ones."""
+
+    each: tuple[Overlay, ...]
+
+    def __rich__(self) -> Report:
+        return self.table()
+
+    def table(self, facts: Iterable[tuple[str, str]] = ()) -> Report:
+        """Those of all recordings, one after another."""
+        title = f"{self.each[0].stop.robot.name}: {len(self.each)} measured and computed stops"
+        own = (each.blocks(f"Recording {k}") for k, each in enumerate(self.each, 1))
+        blocks = [KeyValues.of("Stops", facts), *(block for both in own for block in both)]
+        return Report.of(title, blocks, PLANNING_AID)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Those of all recordings, as JSON takes them."""
+        return {"recordings": [each.as_dict() for each in self.each]}
 
 
 def overlay(
