@@ -25,7 +25,7 @@ from ...screw_tables import Array
 from ...states import URDF, robot
 from ..space.moving_bodies import at, chain, points_of, shape
 from ..stopping.robots_to_stop import pendulum
-from ..studies.carriage import COMMAND, DELAY, S_R, S_S, SPEED, T_R, T_S, brakes, carriage
+from ..studies.carriage import BRAKING, COMMAND, DELAY, S_R, S_S, SPEED, T_R, T_S, brakes, carriage
 
 TOLERANCE = 1e-3
 
@@ -389,3 +389,29 @@ def test_only_robots_that_stand_have_a_distance() -> None:
 def test_no_term_of_that_name() -> None:
     with pytest.raises(pl.BadValue, match="there are: S_h, S_r"):
         separation(carriage())["S_x"]
+
+
+def test_the_interval_of_a_distance() -> None:
+    """Person and robot go on for the longer, the weaker the brake, which is anywhere within 20 %.
+
+    So the ends of the interval are the distances at both ends; of the standard deviation
+    ``0.2 / sqrt(3)`` 1.96 are more than that.
+    """
+    stop, by = carriage(), brakes(j1=BRAKING)
+    sources: Any = dict.fromkeys(("dynamic_torque", "delay"), "measured")
+    known = replace(by.joints["j1"], tolerance=0.2, sources=sources)
+    again = pl.stop(
+        stop.robot, [0.0], [SPEED], brakes=pl.Brakes({"j1": known}, by.chain)
+    )  # fmt: skip
+    found = separation(again, direction=(1, 0, 0), human_speed=1.2)
+    ends = [
+        1.2 * (T_R + DELAY + SPEED / (BRAKING * part))
+        + S_R + SPEED * DELAY + SPEED**2 / (2 * BRAKING * part)
+        for part in (1.2, 0.8)
+    ]  # fmt: skip
+    interval = found.interval
+    assert interval is not None and interval.value == found.distance
+    assert (interval.low, interval.high) == pytest.approx(tuple(ends), abs=1e-6)
+    assert interval.shares == (("brake_torque of j1 (tolerance)", 1.0),)
+    assert "95 % interval" in str(found) and found.as_dict()["interval"]["high"] == interval.high
+    assert separation(again, direction=(1, 0, 0)).interval != interval

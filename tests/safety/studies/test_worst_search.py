@@ -14,6 +14,8 @@ import pytest
 import pinloop as pl
 from pinloop.safety.studies.case_values import case_values
 from pinloop.safety.studies.criteria import known_criteria
+from pinloop.safety.studies.results import results_of
+from pinloop.safety.studies.summary import as_document
 from pinloop.safety.studies.worst_search import Search, corner_cases
 
 from ...states import URDF
@@ -28,6 +30,26 @@ def carriages(search: Search | bool = True, count: int = 4) -> pl.Study:
 
 
 # -- what a study says ----------------------------------------------------------------------------
+
+
+def test_a_headline_has_its_interval(tmp_path: Path) -> None:
+    """That of its own stop, by sampling, with what makes it; kept on the disk."""
+    study = wheels.study(pl.safety.Random(6, 1), tmp_path / "w.csv", search=True)
+    assert study.searched is not None
+    for name, output in (("time", "stopping_time"), ("angle:axis", "angle:axis")):
+        case = study.searched.cases[name]
+        interval = case.interval
+        assert interval is not None and interval.value == pytest.approx(case.value)
+        samples = pl.safety.sample_stop(case.stop, [output], 200)[:, 0]
+        assert 0.92 < np.mean([x in interval for x in samples]) < 0.98
+        assert interval.shares[0][0] == "dynamic_torque of axis (guess)"
+        document = as_document(study, results_of(study))["criteria"][name]["interval"]
+        assert document["low"] == interval.low
+    assert "intervals hold 95 %" in " ".join(str(study.table()).split())
+    again = wheels.study(pl.safety.Random(6, 1), tmp_path / "w.csv", search=True)
+    assert again.searched is not None
+    for name, case in again.searched.cases.items():
+        assert case.interval == study.searched.cases[name].interval
 
 
 def test_a_study_finds_the_worst_case_of_a_wheel(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,16 +19,19 @@ from numpy.typing import ArrayLike
 
 from ...boundary.arguments import flat_numbers, public, unit_vector
 from ...boundary.marks import Array
+from ...boundary.values import stored_fields
 from ...errors import BadValue, UnknownName
 from ...tables.number_format import listed, milliseconds
 from ...tables.report import Report
 from ...tolerances import SAME
 from ..space.solids import require_length
 from ..stopping import StopResult
+from ..stopping.intervals import Interval
 from ..stopping.result_document import PLANNING_AID
 from ..studies.cases import Values
 from ..studies.criteria import DISPLACEMENT, SEPARATION, Criterion
 from ..studies.study import Study
+from ..studies.worst import interval_document
 from ..studies.worst_search import Search, search_worst
 from .advance import Advance, Person, Shapes, collect_shapes, measure_advance
 from .distances import Distance, Term, at_least_zero, checked_stops, measure_cases, standing_cases
@@ -63,6 +67,7 @@ class Separation(Distance):
         stop: the stop that it belongs to: of several that with the largest distance.
         distances: S_p of each stop that was given, or of each case of ``cases`` [m].
         notes: what was assumed and what was left out, one sentence each.
+        criterion: the distance as something to be measured on a stop.
         case: of a study the case with the largest distance; None if a search found it, or without
             a study.
         cases: of a study the cases that stopped.
@@ -84,6 +89,7 @@ class Separation(Distance):
     stop: StopResult = field(repr=False)
     distances: tuple[float, ...]
     notes: tuple[str, ...] = field(repr=False)
+    criterion: Criterion = field(repr=False)
     case: int | None = None
     cases: tuple[int, ...] = ()
     results: str = ""
@@ -91,6 +97,16 @@ class Separation(Distance):
     sampled: float | None = None
     searched: int = 0
     values: Values = field(default_factory=dict)
+
+    __getstate__ = stored_fields
+
+    @cached_property
+    def interval(self) -> Interval | None:
+        """Its 95 % interval, as brake data are uncertain; None where they are not.
+
+        It takes a few stops more, when first asked for.
+        """
+        return self.criterion.interval(self.stop)
 
     @property
     def named(self) -> tuple[str, str, str]:
@@ -113,6 +129,9 @@ class Separation(Distance):
             ("v_r", f"{self.robot_speed:.4g} m/s, largest in the reaction time"),
             ("edition", self.edition.cited),
         ]
+        if self.interval is not None:
+            band = f"{self.interval.text}, by {self.interval.made_by}"
+            facts.insert(1, ("95 % interval", band))
         if self.case is not None:
             text = f"case {self.case}, the largest distance of {count} cases in {self.results}"
             facts.append(("study", text))
@@ -146,6 +165,7 @@ class Separation(Distance):
             "worst_sampled_m": self.sampled,
             "search_stops": self.searched,
             "values": dict(self.values),
+            "interval": interval_document(self.interval),
             "terms": self.rows()[:-1],
             "notes": list(self.notes),
             "disclaimer": PLANNING_AID,
@@ -378,7 +398,8 @@ class _Question:
         allowances = (_allowance_term(*item) for item in self.allowances.items())
         terms = (S_h, *self._robot_terms(advance, T_r), *allowances)
         notes, v_r = tuple(self._assumptions(shapes)), advance.speed.value
-        return Separation(terms, T_r, T_s, v_h, v_r, str(self.person), stop, (), notes)
+        whom, own = str(self.person), self.criterion()
+        return Separation(terms, T_r, T_s, v_h, v_r, whom, stop, (), notes, own)
 
     def _human_term(self, T_r: float, T_s: float) -> tuple[float, Term]:
         """The largest speed of the person [m/s], and how far they come until the robot is at rest.

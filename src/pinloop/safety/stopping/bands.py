@@ -10,9 +10,10 @@ two places come from the derivatives: stops are made there, as guesses may be of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 import scipy.special
@@ -49,11 +50,45 @@ def band_stop(
     if result.outcome != "stopped":
         return StopBands((), level, name)
     names = default_outputs(result) if of is None else [of] if isinstance(of, str) else [*of]
+    return StopBands(
+        find_intervals(result, [_outcome(result, x) for x in names], level), level, name
+    )
+
+
+class Outcome(NamedTuple):
+    """What may come out of a stop.
+
+    Args:
+        name: its name.
+        unit: its unit.
+        measure: measures it on a stop.
+        outputs: outputs of `StopResult.sensitivity` whose weighted sum changes about like it.
+    """
+
+    name: str
+    unit: str
+    measure: Callable[[StopResult], float]
+    outputs: Mapping[str, float]
+
+
+def find_intervals(
+    result: StopResult, outcomes: Sequence[Outcome], level: float = 0.95
+) -> tuple[Interval, ...]:
+    """Intervals of what came out of a stop that ended at rest and held, of those that have one."""
     uncertain = UncertainBrakes(result)
     if not uncertain.distributions:
-        return StopBands((), level, name)
-    bands = _Bands(uncertain, tuple(names), math.sqrt(2.0) * float(scipy.special.erfinv(level)))
-    return StopBands(tuple(x for k in range(len(names)) if (x := bands.interval(k))), level, name)
+        return ()
+    bands = _Bands(uncertain, outcomes, math.sqrt(2.0) * float(scipy.special.erfinv(level)))
+    return tuple(x for k in range(len(outcomes)) if (x := bands.interval(k)))
+
+
+def _outcome(result: StopResult, name: str) -> Outcome:
+    """An output of `StopResult.sensitivity`."""
+    return Outcome(name, measure_outcome(result, name)[1], partial(_measured, name), {name: 1.0})
+
+
+def _measured(name: str, stop: StopResult) -> float:
+    return measure_outcome(stop, name)[0]
 
 
 def default_outputs(result: StopResult) -> list[str]:
@@ -98,19 +133,29 @@ class _Bands:
     """The intervals of some outcomes, ``z`` standard deviations to either side."""
 
     uncertain: UncertainBrakes
-    names: tuple[str, ...]
+    outcomes: Sequence[Outcome]
     z: float
     ends: list[tuple[Array, list[StopResult | None]]] = field(default_factory=list)
 
     @cached_property
     def _slopes(self) -> Array:
         """Derivatives of the outcomes by deviations, shape (outcomes, k)."""
+        weights = [[x.outputs.get(name, 0.0) for name in self._outputs] for x in self.outcomes]
+        return np.asarray(np.array(weights) @ self._output_slopes)
+
+    @cached_property
+    def _outputs(self) -> list[str]:
+        return list(dict.fromkeys(name for outcome in self.outcomes for name in outcome.outputs))
+
+    @cached_property
+    def _output_slopes(self) -> Array:
+        """The same of outputs of `StopResult.sensitivity`."""
         uncertain, stop = self.uncertain, self.uncertain.result
         inputs = [uncertain.inputs(each) for each in uncertain.distributions]
         rates = np.array([each.rate for each in uncertain.distributions])
         every = list(dict.fromkeys(name for some in inputs for name in some))
         try:
-            found = stop.sensitivity(self.names, every)
+            found = stop.sensitivity(self._outputs, every)
         except PinloopError:
             return self._usual
         columns = []
@@ -129,7 +174,7 @@ class _Bands:
             _USUAL.get(x.parameter, 0.0) * x.rate / (x.nominal or 1.0) / self._alike(x)
             for x in each
         ]
-        values = [measure_outcome(self.uncertain.result, name)[0] for name in self.names]
+        values = [measure_outcome(self.uncertain.result, name)[0] for name in self._outputs]
         return np.outer(values, rates)
 
     def _alike(self, distribution: ParameterDistribution) -> int:
@@ -141,22 +186,28 @@ class _Bands:
     def interval(self, k: int) -> Interval | None:
         """The interval of an outcome; None if it has none."""
         uncertain, R = self.uncertain, self.uncertain.correlations
-        value, unit = measure_outcome(uncertain.result, self.names[k])
+        name, unit, measure, _ = self.outcomes[k]
+        value = measure(uncertain.result)
         slopes = self._slopes[k]
         parts = slopes * (R @ slopes)
         if abs(value) < _SHORT or not parts.sum() > 0.0:
             return None
-        ends = [
-            math.copysign(math.inf, value)
-            if stop is None
-            else measure_outcome(stop, self.names[k])[0]
-            for stop in self._ends(slopes)
-        ]
+        ends = [self._at_end(measure, stop, value) for stop in self._ends(slopes)]
         order = np.argsort(-np.abs(parts), kind="stable").tolist()
         shares = tuple(
             (str(uncertain.distributions[i]), float(parts[i] / parts.sum())) for i in order
         )
-        return Interval(self.names[k], unit, value, min(*ends, value), max(*ends, value), shares)
+        return Interval(name, unit, value, min(*ends, value), max(*ends, value), shares)
+
+    @staticmethod
+    def _at_end(
+        measure: Callable[[StopResult], float], stop: StopResult | None, value: float
+    ) -> float:
+        """The outcome at an end, where the robot may not be held, or may reach a person."""
+        try:
+            return math.copysign(math.inf, value) if stop is None else measure(stop)
+        except PinloopError:
+            return math.copysign(math.inf, value)
 
     def _ends(self, slopes: Array) -> list[StopResult | None]:
         """The stops at both ends of the interval of an outcome, or of one that is alike."""

@@ -97,7 +97,7 @@ class Setup:
         try:
             stop = self.stop(values)
             near = {CLEARANCE: self.clearance(stop)} if self.obstacles else {}
-            return row | {"outcome": "", "reason": ""} | _numbers(stop) | near, stop
+            return row | {"outcome": "", "reason": ""} | stop_numbers(stop) | near, stop
         except PinloopError as error:
             reason = str(error)
         except (ArithmeticError, ValueError, RuntimeError) as error:
@@ -238,7 +238,7 @@ def joint_columns(robot: Mechanism, joint: str) -> dict[str, str]:
     }
 
 
-def _numbers(stop: StopResult) -> Row:
+def stop_numbers(stop: StopResult) -> Row:
     """Everything of a stop that a study keeps."""
     tool, ledger = tool_of(stop.robot), stop.ledger
     place = stop.robot.placement(stop.run.q[0], tool).translation.tolist()

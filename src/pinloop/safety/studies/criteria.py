@@ -18,9 +18,12 @@ from ...boundary.marks import Array
 from ...boundary.values import forward
 from ...errors import BadValue, UnknownName
 from ...integrate import FINE
+from ...units import column_unit
 from ..stopping import StopResult
+from ..stopping.bands import Outcome, find_intervals
+from ..stopping.intervals import Interval
 from ..stopping.prepared_robot import tool_of
-from .cases import CLEARANCE, Setup, joint_columns
+from .cases import CLEARANCE, Setup, joint_columns, stop_numbers
 
 DISPLACEMENT, SEPARATION = "displacement", "separation"
 _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
@@ -47,6 +50,19 @@ class Criterion:
     def sign(self) -> float:
         """Clearances are bad if small, all others if large."""
         return -1.0 if self.column == CLEARANCE else 1.0
+
+    def measured(self, stop: StopResult) -> float:
+        """What a stop that ended at rest and held is by it."""
+        return (
+            float(stop_numbers(stop)[self.column]) if self.measure is None else self.measure(stop)
+        )
+
+    def interval(self, stop: StopResult) -> Interval | None:
+        """Its 95 % interval for a stop, as brake data are uncertain; None if it has none."""
+        if not self.outputs or not stop.holds:
+            return None
+        outcome = Outcome(self.name, column_unit(self.column), self.measured, self.outputs)
+        return next(iter(find_intervals(stop, [outcome])), None)
 
     def size(self, row: Mapping[str, float | str], stop: StopResult | None = None) -> float:
         """How bad a case is, larger is worse; not a number where it does not end at rest and held.

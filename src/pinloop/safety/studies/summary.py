@@ -12,7 +12,7 @@ from typing import Any
 
 from ...boundary.files import json_values
 from ...errors import printable
-from ...tables.number_format import numbers, units_of
+from ...tables.number_format import listed, numbers, units_of
 from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
 from ...units import column_unit, shown_unit
 from ..stopping.result_document import PLANNING_AID
@@ -21,7 +21,7 @@ from .headlines import criterion_results
 from .order_statistics import prove
 from .results import Beyond, QuantityDistribution, Results, quantity_distributions, quantity_of
 from .study import Study
-from .worst import CriterionResult, Searched, WorstCase
+from .worst import CriterionResult, Searched, WorstCase, interval_document
 
 SAMPLED = "Sampled, not guaranteed."
 _REASONS = 5
@@ -78,6 +78,7 @@ def _criterion_document(study: Study, result: CriterionResult) -> dict[str, Any]
             "evaluations": searched.evaluations,
             "values": dict(searched.values),
         },
+        "interval": None if searched is None else interval_document(searched.interval),
     }
 
 
@@ -98,6 +99,7 @@ def worst_document(worst: Mapping[str, WorstCase]) -> dict[str, Any]:
             "worst_sampled": case.sampled if math.isfinite(case.sampled) else None,
             "evaluations": case.evaluations,
             "values": dict(case.values),
+            "interval": interval_document(case.interval),
         }
         for name, case in worst.items()
     }
@@ -201,8 +203,10 @@ def _grid(study: Study, known: Mapping[str, CriterionResult]) -> Table:
         sizes = (worst.value, spread.worst, spread.most, spread.median)
         first, *others = numbers([quantity.factor * size for size in sizes])
         origin = "search" if worst.case is None else f"case {worst.case}"
-        rows.append((quantity.label, Cell(first, "title"), origin, *others))
-    headings = ("<", "worst", "<from", "worst sample", "95 %", "median")
+        band = None if item.searched is None else item.searched.interval
+        likely = "" if band is None else band.text
+        rows.append((quantity.label, Cell(first, "title"), origin, likely, *others))
+    headings = ("<", "worst", "<from", "<as brakes vary", "worst sample", "95 %", "median")
     return Table.of("Over the cases that stopped and hold", headings, rows)
 
 
@@ -218,6 +222,16 @@ def how_worst(study: Study, known: Mapping[str, CriterionResult]) -> list[str]:
         sentences.append(
             f"the search from the worst samples and from corners made {searched.stops} stops"
         )
+        makers = dict[str, list[str]]()
+        for name, case in searched.cases.items():
+            if case.interval is not None:
+                makers.setdefault(case.interval.shares[0][0], []).append(name)
+        parts = (f"{maker} ({', '.join(names)})" for maker, names in makers.items())
+        if makers:
+            sentences.append(
+                "intervals hold 95 % of what uncertain brake data make of a worst case, mostly by "
+                f"{listed(parts)}"
+            )
     elif study.complete and known:
         sentences.append("samples only: no search went on from them to worse cases")
     return [*dict.fromkeys(sentence for sentence in sentences if sentence)]

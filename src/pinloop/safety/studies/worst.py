@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ...boundary.arguments import public
 from ...boundary.files import may_replace, write_json
 from ...errors import BadValue
 from ..stopping import StopResult
+from ..stopping.intervals import Interval
 from .cases import Setup, Values
 from .order_statistics import Sampled
 
@@ -31,6 +33,7 @@ class WorstCase:
         values: value of every variable, by name.
         stop: the stop, with everything.
         evaluations: stops made by the search for this criterion.
+        interval: 95 % interval of this case, as brake data are uncertain; None if it has none.
     """
 
     criterion: str
@@ -40,6 +43,7 @@ class WorstCase:
     values: Values
     stop: StopResult
     evaluations: int
+    interval: Interval | None = None
 
     def __repr__(self) -> str:
         return f"<WorstCase of {self.criterion}: {self.column} = {self.value:.6g}>"
@@ -116,12 +120,30 @@ def write_search(path: Path, study: str, search: str, searched: Searched) -> Non
         raise BadValue(f"'{path}' exists, and pinloop did not write it; move it away")
     cases = {
         name: {item.name: getattr(case, item.name) for item in fields(case) if item.name != "stop"}
+        | {"interval": interval_document(case.interval)}
         for name, case in searched.cases.items()
     }
     samples = {name: vars(sampled) for name, sampled in searched.samples.items()}
     rest = {"stops": searched.stops, "outcomes": searched.outcomes, "beyond": searched.beyond}
     document = {"format": FORMAT, "study": study, "search": search}
     write_json(path, {**document, "cases": cases, "samples": samples, **rest})
+
+
+def interval_document(interval: Interval | None) -> dict[str, Any] | None:
+    """An interval as JSON has it; ends without bound are null."""
+    if interval is None:
+        return None
+    ends = {x: e if math.isfinite(e := getattr(interval, x)) else None for x in ("low", "high")}
+    return {**vars(interval), **ends, "shares": dict(interval.shares)}
+
+
+def _read_interval(document: dict[str, Any] | None) -> Interval | None:
+    """An interval from that."""
+    if document is None:
+        return None
+    low, high = (document[end] for end in ("low", "high"))
+    ends = {"low": -math.inf if low is None else low, "high": math.inf if high is None else high}
+    return Interval(**document | ends | {"shares": tuple(document["shares"].items())})
 
 
 def read_search(path: Path, study: str, search: str, setup: Setup) -> Searched | None:
@@ -132,7 +154,10 @@ def read_search(path: Path, study: str, search: str, setup: Setup) -> Searched |
             return None
         return Searched(
             {
-                name: WorstCase(**case, stop=setup.stop(case["values"]))
+                name: WorstCase(
+                    **case | {"interval": _read_interval(case.get("interval"))},
+                    stop=setup.stop(case["values"]),
+                )
                 for name, case in document["cases"].items()
             },
             {name: Sampled(**sampled) for name, sampled in document["samples"].items()},

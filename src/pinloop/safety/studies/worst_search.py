@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple, Protocol
 
@@ -27,7 +27,7 @@ from ..stopping.prepared_robot import tool_of
 from .cases import TOOL_PLACE, Row, Setup, Values, joint_columns
 from .criteria import SEPARATION, Criterion, known_criteria
 from .local_search import LocalSearch, share_budget
-from .order_statistics import describe_samples
+from .order_statistics import Sampled, describe_samples
 from .space import Sampling, Sobol, Variable, drawn
 from .workers import task
 from .worst import Searched, WorstCase
@@ -150,7 +150,22 @@ def search_worst(
             counts[name] = part.stops
             if report is not None:
                 report(tally.stops)
-    cases, described = {}, {}
+        cases, described = _best_cases(samples, chosen, known, tally, counts)
+        intervals = parallel(task(chosen[name].interval)(case.stop) for name, case in cases.items())
+        pairs = zip(cases.items(), intervals, strict=True)
+        cases = {name: replace(case, interval=interval) for (name, case), interval in pairs}
+    return Searched(cases, described, tally.stops, dict(tally.outcomes), dict(tally.beyond))
+
+
+def _best_cases(
+    samples: Samples,
+    chosen: Mapping[str, Criterion],
+    known: Mapping[str, Array],
+    tally: _Tally,
+    counts: Mapping[str, int],
+) -> tuple[dict[str, WorstCase], dict[str, Sampled]]:
+    """The worst case by each criterion, and what the samples say; ``counts``: stops made for it."""
+    setup, cases, described = samples.setup, dict[str, WorstCase](), dict[str, Sampled]()
     for name, sizes in known.items():
         criterion, finite = chosen[name], np.flatnonzero(np.isfinite(sizes))
         of_samples = describe_samples(
@@ -170,7 +185,7 @@ def search_worst(
             setup.stop(values),
             counts[name],
         )
-    return Searched(cases, described, tally.stops, dict(tally.outcomes), dict(tally.beyond))
+    return cases, described
 
 
 def _sizes(samples: Samples, chosen: Mapping[str, Criterion], jobs: int) -> dict[str, Array]:
