@@ -49,9 +49,9 @@ def tables_of_rows(
 
     Args:
         robot: the mechanism.
-        whole: all rows of its pairs, with the points of balls; else those that regularization has
-            left.
-        comparable: whether those are in units that compare.
+        whole: all rows of its pairs; else those that regularization has left.
+        comparable: whether those are in units that compare, and balls hold points. Where a step has
+            opened a loop, these are held at both their places, which turns no slender rod.
     """
     rows, frames = Constraints(robot, full=whole), robot.model.frames
     if not HAS_KERNEL:
@@ -63,13 +63,14 @@ def tables_of_rows(
         components = rows.components(loop)
         if components is None:
             return None
+        point = comparable and np.array_equal(
+            [x for kind, x in components if kind == "twist"], np.eye(6)[:3]
+        )
         units = unit[rows.rows_of[loop.name]]
         along = list[tuple[str, Array]]()
         along += [(kind, s * x) for (kind, x), s in zip(components, units, strict=True)]
-        twists = [x for kind, x in along if kind == "twist"]
-        point = whole and np.array_equal(twists, np.eye(6)[:3])
         if point and not between_free_bodies(robot.model, a, b):
-            along[:3] = [("point", x) for x in twists]
+            along[:3] = [("point", x) for _, x in along[:3]]
         pair = loop.pair
         free = [len(pair.turns), *(float(axis in pair.slides) for axis in "xyz"), pair.advance]
         ties.append((a.parentJoint, a.placement, b.parentJoint, b.placement, free, along))
