@@ -229,13 +229,7 @@ class Passage:
         y = self._along @ psi
         if self._pace is not None:
             y, rate = np.append(y, self._pace * (t - self._t)), np.append(rate, self._pace)
-        place = float(self._line.along @ y)
-        if abs(place - self._line.middle) > _CLOSE * self._line.reach:
-            here = self._solve(y[None], psi[None], _STRAY * self._line.reach)
-            around: Iterable[_Around] = [(here, np.ones(1), None)]
-        else:
-            around = self._around(y, psi, rate, place)
-        nodes, value, slope = self._regular(around)
+        nodes, value, slope = self._regular(self._around(y, psi, rate))
         velocities = nodes.basis @ speeds + nodes.drift
         w = value @ self._bends(nodes, velocities) if slope is None else slope @ velocities
         basis, drift = np.tensordot(value, nodes.basis, 1), value @ nodes.drift
@@ -249,13 +243,20 @@ class Passage:
                 return nodes, value, slope
         raise NoBranch("the branch cannot be followed through the singular pose")
 
-    def _around(self, y: Array, psi: Array, rate: Array, place: float) -> Iterator[_Around]:
-        """Nodes around a state near the singular pose, their weights, and those of its rate.
+    def _around(self, y: Array, psi: Array, rate: Array) -> Iterator[_Around]:
+        """Nodes around a state, their weights, and those of its rate.
 
-        They are on the line along which it moves if that leads across; otherwise, or if the branch
-        is not smooth there, on that of the base, and tell nothing of the rate.
+        It is its own node if it is regular. Near the singular pose others are on the line along
+        which it moves if that leads across; otherwise, or if the branch is not smooth there, on
+        that of the base, and tell nothing of the rate.
         """
         line = self._line
+        place = float(line.along @ y)
+        is_near = abs(place - line.middle) <= _CLOSE * line.reach
+        if not (is_near and self._is_curve):
+            yield self._solve(y[None], psi[None], _STRAY * line.reach), np.ones(1), None
+        if not is_near:
+            return
         ahead = float(line.along @ rate)
         value, slope = _weights(line.places, place)
         if self._is_curve:
@@ -384,16 +385,16 @@ class Passage:
         raise why
 
     def _directions(self, base: _Nodes) -> Iterator[Array]:
-        """Where rows lose their rank the fastest, and where the state goes: unit vectors."""
-        y = _NUDGE * np.eye(self._axes)
-        beside = self._solve(y, y @ base.slope[0].T, np.inf)
-        if beside is not None and (falls := base.regularity - beside.regularity).any():
-            yield falls / _size(falls)
+        """Where the state goes, and where rows lose their rank the fastest: unit vectors."""
         motion = self._along @ self._seen(self._v)
         if self._pace is not None:
             motion = np.append(motion, self._pace)
-        if motion.any() and len(motion) > 1:
+        if motion.any():
             yield motion / _size(motion)
+        y = _NUDGE * np.eye(self._axes)
+        beside = self._solve(y, y @ base.slope[0].T, np.inf) if len(motion) > 1 else None
+        if beside is not None and (falls := base.regularity - beside.regularity).any():
+            yield falls / _size(falls)
 
     def _line_through(self, base: _Nodes, along: Array, reach: float) -> _Line:
         """A line through the base with nodes on both sides of the singular pose."""
@@ -411,7 +412,7 @@ class Passage:
             regularity[k] = 0.0 if node is None else float(node.regularity[0])
             if node is not None and regularity[k] > Regularity.NODE * base.regularity[0]:
                 known[k] = node
-            low = min(regularity, key=regularity.__getitem__)
+            low = _nearest_loss(regularity)
         before, behind = regularity[low - 1], regularity[low + 1]
         # Beside the singular pose it is as large as the distance from there.
         middle = low + (before - behind) / max(before + behind, TINY)
@@ -504,6 +505,17 @@ def _foresee(known: dict[int, _Nodes], place: float, stride: Array) -> Array:
     weights = np.linalg.solve(np.hstack([powers, slopes]), np.eye(2 * n)[0])
     psi = [known[k].psi[0] for k in near] + [known[k].slope[0] @ stride for k in near]
     return np.asarray(weights @ np.array(psi))
+
+
+def _nearest_loss(regularity: dict[int, float]) -> int:
+    """Place where rows lose their rank; of several the one that is nearest to the base.
+
+    There regularity falls and rises like a distance: to half of what is beside it, at least.
+    """
+    inside = [k for k in regularity if k - 1 in regularity and k + 1 in regularity]
+    beside = [(k, regularity[k - 1], regularity[k + 1]) for k in inside]
+    turns = [k for k, a, b in beside if min(a, b, 0.5 * max(a, b)) >= regularity[k]]
+    return min(turns, key=abs, default=min(regularity, key=regularity.__getitem__))
 
 
 def _nodes() -> Array:

@@ -154,9 +154,13 @@ class StopEquations:
         return self._accelerated(t, q, v)
 
     def acceleration_in(self, passage: Passage, t: float, q: Array, v: Array) -> Array:
-        """The same on a branch near a singular pose."""
+        """The same on a branch near a singular pose; one that is told no further is left."""
         self.follow(passage)
-        return self._accelerated(t, q, v)
+        try:
+            return self._accelerated(t, q, v)
+        except NoBranch:
+            self.follow(None)
+            raise
 
     def settle(self, v: Array, solved: Solved) -> None:
         """Let the phase that was entered last go on with its noise, which is known by now.
