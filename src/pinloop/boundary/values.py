@@ -33,12 +33,17 @@ def construct_again(value: Any) -> tuple[type[Any], tuple[Any, ...]]:
     return type(value), tuple(getattr(value, field.name) for field in fields(value) if field.init)
 
 
-def forward(room: str, function: str, *arguments: Any, **options: Any) -> Any:
-    """Call a function of a room that is named relative to the package."""
-    return getattr(import_module(f"pinloop.{room}"), function)(*arguments, **options)
-
-
 T = TypeVar("T")
+
+
+def forward(room: str, function: str, *arguments: Any, **options: Any) -> T:  # type: ignore[type-var]
+    """Call a function of a room that is named relative to the package.
+
+    What it returns has the type that the caller declares.
+    """
+    result: T = getattr(import_module(f"pinloop.{room}"), function)(*arguments, **options)
+    return result
+
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _OWN = __name__.partition(".")[0]

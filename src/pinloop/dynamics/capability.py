@@ -209,7 +209,7 @@ class ToolCapability(Reported):
             raise BadValue(f"the plane is {plane!r}; give two axes, such as 'xz'")
         values, along = self.of(quantity, direction), direction or "the weakest direction"
         unit = "force [N]" if quantity == "force" else "speed [m/s]"
-        figure: Figure = forward(
+        return forward(
             "show.plots",
             "draw_map",
             f"Greatest {quantity} of {self.point} along {along}",
@@ -218,7 +218,6 @@ class ToolCapability(Reported):
             values,
             unit,
         )
-        return figure
 
     def __rich__(self) -> Report:
         rows = [

@@ -429,8 +429,7 @@ class Mechanism:
         Raises:
             LoopNotClosed: that does not close them.
         """
-        robot: Mechanism = forward("assembly.rounding.exact", "fitted", self, tolerance)
-        return robot
+        return forward("assembly.rounding.exact", "fitted", self, tolerance)
 
     def save(self, path: str | Path) -> Path:
         """Write a URDF and, beside it, a loops file; `pinloop.load` reads the same robot back.
@@ -441,8 +440,7 @@ class Mechanism:
         Returns:
             Path of the URDF.
         """
-        written: Path = forward("io.saving", "save", self.description, path)
-        return written
+        return forward("io.saving", "save", self.description, path)
 
 
 def require_robot(value: object) -> None:

@@ -396,8 +396,7 @@ class Trajectory:
         Forces and rows beyond loops and couplings are code and are not saved, nor are the impulses
         of transitions.
         """
-        saved: Path = forward("simulation.run_file", "save_trajectory", self, path)
-        return saved
+        return forward("simulation.run_file", "save_trajectory", self, path)
 
     def columns(self) -> dict[str, Array]:
         """Time, coordinates and velocities as named columns with units."""
@@ -425,8 +424,7 @@ class Trajectory:
             path: file to write, usually ``.mcap``.
             rate: instants per second of the run [1/s]; changes of mode come on top.
         """
-        written: Path = forward("show.mcap", "write_mcap", self, path, rate)
-        return written
+        return forward("show.mcap", "write_mcap", self, path, rate)
 
     def save_html(self, path: str | Path, **options: Unpack[Replay]) -> Path:
         """Write the run as one HTML file that plays it in any browser, without a network.
@@ -435,8 +433,7 @@ class Trajectory:
             path: file to write.
             options: what is shown; the fields of `Replay`.
         """
-        page: Path = forward("show.scene.run_page", "write_run", self, path, **options)
-        return page
+        return forward("show.scene.run_page", "write_run", self, path, **options)
 
     def view(
         self,

@@ -258,8 +258,7 @@ class Report:
 
     def to_pdf(self, path: str | Path) -> Path:
         """Write pages of A4; needs matplotlib."""
-        file: Path = forward("show.plots", "draw_pages", self, path)
-        return file
+        return forward("show.plots", "draw_pages", self, path)
 
     def to_markdown(self) -> str:
         """Tables as GitHub reads them; a heading over several columns is in each."""

@@ -102,8 +102,7 @@ class Brakes:
         """
         way_out = "give a brakes file, or pl.Brakes.template(robot) as a first guess"
         require_kind(path, (str, os.PathLike), "brakes", way_out)
-        brakes: Brakes = forward("safety.brakes.file", "read_brakes", path)
-        return brakes
+        return forward("safety.brakes.file", "read_brakes", path)
 
     @classmethod
     def template(cls, robot: Mechanism) -> Brakes:
@@ -124,8 +123,7 @@ class Brakes:
         Raises:
             BadValue: it cannot be written, or there are no brakes.
         """
-        written: Path = forward("safety.brakes.file", "write_brakes", path, self)
-        return written
+        return forward("safety.brakes.file", "write_brakes", path, self)
 
     def missing(self, joint: str) -> Brakes:
         """Return the same with the brake of ``joint`` gone; gear, friction and drive stay."""

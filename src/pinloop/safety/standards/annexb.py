@@ -220,18 +220,15 @@ class AnnexB(Reported):
             raise BadValue(f"category {category!r} was not asked for; there are {[*self.shares]}")
         if axis is not None and axis not in self.axes:
             raise BadValue(f"axis '{axis}' was not asked for; there are {', '.join(self.axes)}")
-        table: Report = forward(_TABLES, "table_report", self, category, axis)
-        return table
+        return forward(_TABLES, "table_report", self, category, axis)
 
     def report(self) -> Report:
         """All tables, and below them poses and definitions."""
-        report: Report = forward(_TABLES, "whole_report", self)
-        return report
+        return forward(_TABLES, "whole_report", self)
 
     def rows(self) -> list[dict[str, str | float]]:
         """The stops, a row each, units in the names."""
-        rows: list[dict[str, str | float]] = forward(_TABLES, "csv_rows", self)
-        return rows
+        return forward(_TABLES, "csv_rows", self)
 
     def to_csv(self, path: str | Path) -> Path:
         """Write a row per stop as CSV, with its pose; units in the column names."""

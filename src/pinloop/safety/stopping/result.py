@@ -146,8 +146,7 @@ class StopResult:
     @cached_property
     def guesses(self) -> Guesses:
         """Brake data that are guesses."""
-        guesses: Guesses = forward("safety.stopping.uncertain_brakes", "find_guesses", self)
-        return guesses
+        return forward("safety.stopping.uncertain_brakes", "find_guesses", self)
 
     @cached_property
     def intervals(self) -> StopBands:
@@ -170,14 +169,12 @@ class StopResult:
                 and angles of joints.
             level: how many of such stops are within an interval, as a part of all.
         """
-        bands: StopBands = forward("safety.stopping.bands", "band_stop", self, of, level)
-        return bands
+        return forward("safety.stopping.bands", "band_stop", self, of, level)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the stop or its numbers, one sentence each."""
-        sentences: tuple[str, ...] = forward(_TABLE, "warnings_of", self)
-        return sentences
+        return forward(_TABLE, "warnings_of", self)
 
     def table(self, *, sections: Iterable[Section] = ()) -> Report:
         """Everything that counts, for reading: print it, or let rich or a notebook show it.
@@ -185,13 +182,11 @@ class StopResult:
         Args:
             sections: further parts of your own: functions of the stop that return a table.
         """
-        report: Report = forward(_TABLE, "stop_table", self, sections=sections)
-        return report
+        return forward(_TABLE, "stop_table", self, sections=sections)
 
     def as_dict(self) -> Document:
         """Everything that went in and came out, as `save_json` writes it."""
-        document: Document = forward(_EXPORT, "as_document", self)
-        return document
+        return forward(_EXPORT, "as_document", self)
 
     def save_json(self, path: str | Path, *, stamp: bool = False) -> Path:
         """Write everything that went in and came out, with versions and digests of the files.
@@ -202,8 +197,7 @@ class StopResult:
             path: file to write.
             stamp: say when it was written.
         """
-        file: Path = forward(_EXPORT, "write_json", self, path, stamp=stamp)
-        return file
+        return forward(_EXPORT, "write_json", self, path, stamp=stamp)
 
     def to_csv(self, path: str | Path, *, every: float | None = 1e-3) -> Path:
         """Write states, torques, tool path and energies over time, units in the names.
@@ -215,8 +209,7 @@ class StopResult:
             every: interval of the rows [s]; None: the states that were computed, two where
                 something changes at once.
         """
-        file: Path = forward(_EXPORT, "write_csv", self, path, every)
-        return file
+        return forward(_EXPORT, "write_csv", self, path, every)
 
     def to_dataframe(self, *, every: float | None = 1e-3) -> Any:
         """What `to_csv` writes as a `pandas.DataFrame`."""
@@ -239,10 +232,9 @@ class StopResult:
             swept: whether the replay shows the volume that the robot sweeps.
             sections: further parts of your own, as of `table`.
         """
-        page: Path = forward(
+        return forward(
             "show.stop_report", "write_report", self, path, swept=swept, sections=sections
         )
-        return page
 
     @property
     def tool(self) -> str:
@@ -280,10 +272,7 @@ class StopResult:
         Raises:
             BadValue: the stop does not end at rest and held, or passes a singular pose.
         """
-        sensitivity: StopSensitivity = forward(
-            "safety.stopping.differentiation", "differentiate_stop", self, of, to
-        )
-        return sensitivity
+        return forward("safety.stopping.differentiation", "differentiate_stop", self, of, to)
 
     def swept_volume(
         self,

@@ -116,10 +116,7 @@ def _criterion(
     if name == "clearance":
         raise BadValue("criterion 'clearance' needs obstacles; give them to the study")
     if name == SEPARATION:
-        criterion: Criterion = forward(
-            "safety.standards.separation", "separation_criterion", person
-        )
-        return criterion
+        return forward("safety.standards.separation", "separation_criterion", person)
     kind, colon, words = name.partition(":")
     if kind == DISPLACEMENT:
         tool = Displacement(_direction(words) if colon else None)

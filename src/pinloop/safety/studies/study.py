@@ -136,10 +136,7 @@ class Study:
 
     def result(self) -> Mapping[str, CriterionResult]:
         """What came out by every criterion: samples, what a search found, and the worse of both."""
-        results: Mapping[str, CriterionResult] = forward(
-            "safety.studies.headlines", "criterion_results", self
-        )
-        return results
+        return forward("safety.studies.headlines", "criterion_results", self)
 
     def save_html(
         self,
@@ -159,16 +156,14 @@ class Study:
                 `worst_case` found; by default those that matter most.
             sections: further parts of your own: functions of the study that return a table.
         """
-        page: Path = forward(
+        return forward(
             "show.study_report", "write_report", self, path, worst=worst, sections=sections
         )
-        return page
 
     def table(self) -> Report:
         """What came out, for reading: print it, or let rich or a notebook show it."""
-        results = forward("safety.studies.results", "results_of", self)
-        table: Report = forward("safety.studies.summary", "summary_table", self, results)
-        return table
+        results: Any = forward("safety.studies.results", "results_of", self)
+        return forward("safety.studies.summary", "summary_table", self, results)
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
