@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import pinocchio as pin
@@ -38,23 +37,6 @@ __all__ = [
 
 Signal = float | Callable[[float], float]
 """A number, or a function of time."""
-
-
-class Coordinate(Protocol):
-    """A coordinate of a robot that a force acts on."""
-
-    @property
-    def needs_kinematics(self) -> bool:
-        """Whether it looks at ``data``."""
-        ...
-
-    def __call__(self, q: Array, data: pin.Data) -> tuple[float, Array]:
-        """Value and gradient, shape (nv,)."""
-        ...
-
-    def slope(self, tree: MovingTree) -> tuple[Array, Array]:
-        """Gradient and its derivative, ``[j, i]`` that of entry j by coordinate i of a tree."""
-        ...
 
 
 def _value(signal: Signal, t: float) -> float:
@@ -119,7 +101,9 @@ def _damper(
 
 
 @dataclass(frozen=True, eq=False)
-class _JointCoordinate(Coordinate):
+class _JointCoordinate:
+    """The coordinate of a joint with one: value, gradient, slope, as `PointDistance` has them."""
+
     axis: JointMotion
     near: float
 
@@ -134,6 +118,10 @@ class _JointCoordinate(Coordinate):
         rows = self.axis.slopes(tree, np.ones(1))
         assert rows is not None  # the axes of pairs with one stand still
         return rows.J[0], rows.force_q
+
+
+Coordinate = _JointCoordinate | PointDistance
+"""A coordinate of a robot that a force acts on."""
 
 
 def _joint_coordinate(robot: Mechanism, joint: str, who: str, near: float = 0.0) -> Coordinate:

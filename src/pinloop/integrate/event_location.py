@@ -153,7 +153,7 @@ class Guards(Generic[E]):
         if not self.guards:
             return None, memory
         sides, bands, sizes = (part.copy() for part in memory)
-        curves: dict[int, GuardCurve] = {}
+        curves: dict[int, GuardCurve[E]] = {}
         for k, powers, hull in self._in_reach(step, sides, bands, sizes):
             curves[k] = PolynomialCurve(powers, hull)
         for k in self._others:

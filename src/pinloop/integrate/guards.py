@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import scipy
@@ -111,25 +111,8 @@ class Scan(NamedTuple):
     side: float
 
 
-class GuardCurve(Protocol):
-    """A guard along a step; ``size`` is how large it is."""
-
-    size: float
-
-    def value(self, part: float) -> float:
-        """Its value at a part of the step."""
-        ...
-
-    def nodes(self, end: float) -> Iterator[Node]:
-        """Parts of the step between which there is at most one zero, in order.
-
-        As long as the error of a value cannot change its sign, the function need not be asked.
-        """
-        ...
-
-
 def scan_guard(
-    guard: Guard[E], curve: GuardCurve, step: Step, start: tuple[float, float], end: float
+    guard: Guard[E], curve: GuardCurve[E], step: Step, start: tuple[float, float], end: float
 ) -> Scan:
     """Follow a guard until its event happens.
 
@@ -168,7 +151,7 @@ def scan_guard(
     return Scan(passages, False, left, first_side)
 
 
-def _root(curve: GuardCurve, a: float, b: float, side: float, *, past: bool) -> float:
+def _root(curve: GuardCurve[E], a: float, b: float, side: float, *, past: bool) -> float:
     """Zero of a guard between two parts of a step, by bisection and secants (Brent).
 
     Where the guard is steep it is not at zero an instant before; ``past`` is the instant behind.
@@ -186,7 +169,7 @@ def _root(curve: GuardCurve, a: float, b: float, side: float, *, past: bool) -> 
 
 
 class PolynomialCurve:
-    """A polynomial.
+    """A guard along a step that is a polynomial; ``size`` is how large it is.
 
     Args:
         powers: its coefficients in falling powers.
@@ -198,7 +181,7 @@ class PolynomialCurve:
         self._monotone = hull in (sorted(hull), sorted(hull, reverse=True))
 
     def value(self, part: float) -> float:
-        """See `GuardCurve`."""
+        """Its value at a part of the step."""
         # Of so few numbers Python's sums are several times as fast as NumPy's.
         x = 0.0
         for c in self._powers:
@@ -206,7 +189,10 @@ class PolynomialCurve:
         return x
 
     def nodes(self, end: float) -> Iterator[Node]:
-        """See `GuardCurve`."""
+        """Parts of the step between which there is at most one zero, in order.
+
+        As long as the error of a value cannot change its sign, the function need not be asked.
+        """
         if not self._monotone:
             slopes = np.arange(len(self._powers) - 1.0, 0.0, -1.0) * self._powers[:-1]
             for part in unit_roots(slopes):
@@ -216,19 +202,19 @@ class PolynomialCurve:
 
 
 class FunctionCurve(Generic[E]):
-    """Any function of the state, or the largest of several."""
+    """A guard that is any function of the state, or the largest of several; see above."""
 
     def __init__(self, guard: Guard[E], step: Step) -> None:
         self.size, self._guard, self._step = 0.0, guard, step
         self._ways = np.abs(step.quintic).sum(axis=1)
 
     def value(self, part: float) -> float:
-        """See `GuardCurve`."""
+        """See `PolynomialCurve`."""
         t = time_at(self._step, part)
         return self._guard.at(t, *self._step(t))
 
     def nodes(self, end: float) -> Iterator[Node]:
-        """See `GuardCurve`."""
+        """See `PolynomialCurve`."""
         turns = float(value_powers(end) @ self._ways) / TURN
         if self._guard.kinked:
             for part in np.linspace(0.0, end, 3 + int(4 * turns))[1:].tolist():
@@ -287,6 +273,9 @@ class FunctionCurve(Generic[E]):
             return None
         parts = (a + (b - a) * FINE.points[1:]).tolist()
         return [(part, x, 0.0) for part, x in zip(parts, bounded[1:].max(axis=1), strict=True)]
+
+
+GuardCurve = PolynomialCurve | FunctionCurve[E]
 
 
 def _between_extrema(a: float, b: float, shapes: Array, error: float) -> list[Node]:

@@ -6,15 +6,12 @@ this order. A stop with another sequence has others, and where one becomes the o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ...boundary.arguments import public
 from ...boundary.marks import Array
@@ -22,7 +19,6 @@ from ...constraints.relative_motion import BodyPoint
 from ...dynamics.derivatives import joint_chain
 from ...errors import BadValue, UnknownName
 from ...model.mechanism import Mechanism
-from ...model.moving_tree import JointChain
 from ...tables.number_format import units_of
 from ...tables.report import Table
 from ...tolerances import ONE_CAUSE, TIME_SUM
@@ -34,7 +30,7 @@ from .loads import SINKS
 from .result import StopResult
 from .sensitivity import StopSensitivity
 from .travel import stand_since
-from .variations import StopVariation
+from .variations import StopVariation, ToolSpeed
 
 _NEAR = 0.01
 """Part by which an input may change with the sequence of events staying as it is."""
@@ -235,50 +231,6 @@ def _outputs(stop: StopResult, names: Iterable[str] | None) -> list[_Output]:
             own = [sinks.index(of) * nv + k for k in range(nv)]
         outputs.append(_Output(name, unit, value, stop, sinks=own))
     return outputs
-
-
-@dataclass(frozen=True)
-class ToolSpeed:
-    """Speed of the origin of a frame, whose integral is the length of its path.
-
-    Args:
-        chain: the robot's chain.
-        frame: number of the frame.
-    """
-
-    chain: JointChain
-    frame: int
-
-    def value(self, q: Array, v: Array) -> float:
-        """The speed."""
-        chain, (joint, place) = self.chain, self.chain.frames[self.frame]
-        with chain.spaces.lend(chain.model) as data:
-            pin.forwardKinematics(chain.model, data, chain.configuration(q), chain.velocity(v))
-            moving = pin.getFrameVelocity(chain.model, data, joint, place, pin.LOCAL).linear
-            return math.hypot(*moving)
-
-    def slopes(self, q: Array, v: Array) -> Array:
-        """Its derivatives by position and velocity; none at rest, where it has no direction."""
-        chain, (joint, place) = self.chain, self.chain.frames[self.frame]
-        model, frame, n = chain.model, pin.LOCAL, len(v)
-        with chain.spaces.lend(model) as data:
-            state = chain.configuration(q), chain.velocity(v), np.zeros(model.nv)
-            pin.computeForwardKinematicsDerivatives(model, data, *state)
-            moving = pin.getFrameVelocity(model, data, joint, place, frame).linear
-            speed = math.hypot(*moving)
-            if speed == 0.0:
-                return np.zeros(2 * n)
-            by = pin.getFrameVelocityDerivatives(model, data, joint, place, frame)
-            way = moving / speed
-            return np.concatenate([way @ np.reshape(part, (6, -1))[:3] for part in by])[
-                self._columns
-            ]
-
-    @cached_property
-    def _columns(self) -> NDArray[np.intp]:
-        """Places of the robot's coordinates among those of the chain, positions and velocities."""
-        own = self.chain.columns
-        return np.concatenate([own, self.chain.model.nv + own])
 
 
 def _warnings(

@@ -13,15 +13,21 @@ are changes of the sequence of events, across which nothing is smooth: there is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
 
 from ...boundary.marks import Array, Mask
 from ...dynamics.inverse import group_bracket
 from ...errors import BadValue
 from ...integrate import Step, collocation, saltate
+from ...model.moving_tree import JointChain
 from ...simulation.modes import RobotManifold
 from ...simulation.transitions import Transition
 from ...tolerances import ONE_CAUSE, SAME, SENSITIVE_INTEGRAL
@@ -43,16 +49,48 @@ _LEAST = 1e-3
 """Part of a step that is not halved any more."""
 
 
-class Speed(Protocol):
-    """The speed of a point, whose integral is the length of its path."""
+@dataclass(frozen=True)
+class ToolSpeed:
+    """Speed of the origin of a frame, whose integral is the length of its path.
+
+    Args:
+        chain: the robot's chain.
+        frame: number of the frame.
+    """
+
+    chain: JointChain
+    frame: int
 
     def value(self, q: Array, v: Array) -> float:
         """The speed."""
-        ...
+        chain, (joint, place) = self.chain, self.chain.frames[self.frame]
+        with chain.spaces.lend(chain.model) as data:
+            pin.forwardKinematics(chain.model, data, chain.configuration(q), chain.velocity(v))
+            moving = pin.getFrameVelocity(chain.model, data, joint, place, pin.LOCAL).linear
+            return math.hypot(*moving)
 
     def slopes(self, q: Array, v: Array) -> Array:
-        """Its derivatives by position and velocity, shape (2 nv,); zero at rest."""
-        ...
+        """Its derivatives by position and velocity; none at rest, where it has no direction."""
+        chain, (joint, place) = self.chain, self.chain.frames[self.frame]
+        model, frame, n = chain.model, pin.LOCAL, len(v)
+        with chain.spaces.lend(model) as data:
+            state = chain.configuration(q), chain.velocity(v), np.zeros(model.nv)
+            pin.computeForwardKinematicsDerivatives(model, data, *state)
+            moving = pin.getFrameVelocity(model, data, joint, place, frame).linear
+            speed = math.hypot(*moving)
+            if speed == 0.0:
+                return np.zeros(2 * n)
+            by = pin.getFrameVelocityDerivatives(model, data, joint, place, frame)
+            way = moving / speed
+            return np.concatenate([way @ np.reshape(part, (6, -1))[:3] for part in by])[
+                self._columns
+            ]
+
+    @cached_property
+    def _columns(self) -> NDArray[np.intp]:
+        """Places of the robot's coordinates among those of the chain, positions and velocities."""
+        own = self.chain.columns
+        return np.concatenate([own, self.chain.model.nv + own])
 
 
 class _Piece(NamedTuple):
@@ -103,7 +141,7 @@ class StopVariation:
         history: StopHistory,
         equations: StopEquations,
         inputs: InputChanges,
-        speeds: Sequence[Speed] = (),
+        speeds: Sequence[ToolSpeed] = (),
         *,
         powers: bool = False,
     ) -> None:
