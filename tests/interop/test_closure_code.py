@@ -267,7 +267,7 @@ def test_targets_are_programs_of_ours(tmp_path: Path) -> None:
 
 def test_programs_of_symbols_leave_out_what_is_known() -> None:
     recorder = Recorder()
-    x, y = recorder.given("x"), recorder.given("y")
+    x, y = recorder.note("x"), recorder.note("y")
     R = np.array([[x, 0.0], [0.0, 1.0]]) @ np.array([[y, 1.0], [2.0, 0.0]])
     dropped = recorder.call("sin", y)
     program = recorder.program({"a": R[0, 0], "b": R[0, 1], "c": R[1, 0], "d": y * x - (-x)})

@@ -296,7 +296,7 @@ class _Tree:
 
     def q(self, index: int) -> Symbol:
         """A coordinate."""
-        return self._recorder.given(f"q[{index}]")
+        return self._recorder.note(f"q[{index}]")
 
     def ends(self, loop: LoopJoint) -> tuple[_Frame, _Frame, dict[int, float]]:
         """Frames A and B in the last link that carries both; what moves B (1) and A (-1) there."""
@@ -365,7 +365,7 @@ class _Tree:
 
     def steps(self, following: Indices) -> dict[str, Value]:
         """The configuration after a step ``s`` of the velocities that follow."""
-        place = {int(k): self._recorder.given(f"s[{i}]") for i, k in enumerate(following)}
+        place = {int(k): self._recorder.note(f"s[{i}]") for i, k in enumerate(following)}
         moved = dict[str, Value]()
         for link, (begin, end) in enumerate(itertools.pairwise(self._first)):
             if any(k in place for k in range(begin, end)):

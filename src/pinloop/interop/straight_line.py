@@ -68,24 +68,15 @@ class Symbol:
 
 
 class Recorder:
-    """A program while it is recorded.
+    """A program while it is recorded."""
 
-    Args:
-        prefix: what the names of its intermediate results begin with.
-    """
-
-    def __init__(self, prefix: str = "t") -> None:
-        self._prefix = prefix
+    def __init__(self) -> None:
         self._lines: dict[str, tuple[str, tuple[str, ...]]] = {}
         """By right-hand side the name of its result, and the names that it needs."""
 
-    def given(self, text: str) -> Symbol:
-        """A symbol for what a program is given, such as ``q[3]``."""
-        return self.note(text)
-
     def note(self, text: str, *needs: Symbol) -> Symbol:
-        """The symbol of a right-hand side, which is computed once."""
-        name = f"{self._prefix}{len(self._lines)}"
+        """The symbol of a right-hand side, computed once, or of what is given, as ``q[3]``."""
+        name = f"t{len(self._lines)}"
         line = self._lines.setdefault(text, (name, tuple(need.name for need in needs)))
         return Symbol(self, line[0])
 
