@@ -339,14 +339,14 @@ class Drivetrain:
         brakes = direction * self._sliding_brakes
         rest = sliding.ramp * brakes
         rest[0] -= direction * self._coulomb
-        if np.count_nonzero(sliding.saturated_drive_sign):
+        if any(sliding.saturated_drive_sign.tolist()):
             rest[1] += self.dragged(sliding)
         viscous = self._dampings.copy()
         viscous[1] *= sliding.shorted
         return SlidingTorques(
             start=float(sliding.start),
             rest=rest,
-            rate=sliding.slope * brakes if np.count_nonzero(sliding.slope) else None,
+            rate=sliding.slope * brakes if any(sliding.slope.tolist()) else None,
             viscous=viscous,
             extra=direction * self._extra if self.has_peaks else None,
             shape=self._shape,

@@ -19,7 +19,7 @@ from ...simulation.modes import RobotManifold
 from ...simulation.passages import State
 from ...simulation.trajectory import Trajectory
 from .drivetrain import Drivetrain
-from .phase import Phase, PhaseEvent
+from .phase import Phase, PhaseEvent, PhaseTables
 from .plan import BrakeTimes, Plan
 from .stop_equations import StopEquations
 
@@ -66,7 +66,12 @@ class StopHistory:
         """New equations of motion of the robot that stopped."""
         run = self.run
         equations = robot_equations(self.robot).around(float(run.t[0]), run.q[0])
-        return StopEquations(equations, self.train)
+        return StopEquations(equations, self.train, self.tables)
+
+    @cached_property
+    def tables(self) -> dict[Phase, PhaseTables]:
+        """What follows from the phases, as far as somebody has entered them."""
+        return {}
 
     def enter(self, equations: StopEquations, k: int, *, inside: bool = False) -> None:
         """Let equations be those of state k, or of the step from there to the next."""

@@ -58,7 +58,7 @@ class Phase:
         """Velocity with exactly that of the ground or the drive where one is pinned to it."""
         v = v.copy()
         v[self.stuck] = 0.0
-        if np.count_nonzero(self.follow):
+        if any(self.follow.tolist()):
             v[self.follow] = self.piece.v(t)[self.follow]
         return v
 
@@ -104,7 +104,7 @@ def pinned_bounds(
         up, down = breakaway_directions(phase)
         low, high = train.through_gear(low, up), train.through_gear(high, down)
     low, high = low - joint_side, high + joint_side
-    if np.count_nonzero(phase.blocked):
+    if any(phase.blocked.tolist()):
         low[..., (phase.blocked & 1) > 0] = -np.inf
         high[..., (phase.blocked & 2) > 0] = np.inf
     return low, high
@@ -118,10 +118,10 @@ def _holding(
     helping = phase.stuck & sliding.drives & (sliding.saturated_drive_sign == 0.0)
     hold, joint_side = train.hold(t, sliding, kind, helping)
     low, high = -hold, hold
-    if np.count_nonzero(sliding.saturated_drive_sign):
+    if any(sliding.saturated_drive_sign.tolist()):
         dragged = train.dragged(sliding)
         low, high = dragged + low, dragged + high
-    if np.count_nonzero(follow):
+    if any(follow.tolist()):
         brake = train.motor_brake[0]
         engaged = sliding.engaged(t)
         if (fade := train.fade(sliding, follow)) is not None:
@@ -170,7 +170,7 @@ class PhaseTables:
         self._train, self._phase, pinned, n = train, phase, phase.pinned, len(armature)
         self.free, self.held = (~pinned).nonzero()[0], pinned.nonzero()[0]
         self.rotors = phase.gear_power_sign.nonzero()[0]
-        self.follows, self._none = np.count_nonzero(phase.follow) > 0, np.zeros(n)
+        self.follows, self._none = any(phase.follow.tolist()), np.zeros(n)
         slide, bounds = known or (train.sliding_torques(phase.sliding, phase.follow), None)
         torques, rotors = np.zeros((13, n)), self._none
         torques[:2], torques[4:6], torques[8:10] = slide.rest, slide.viscous, 1.0
@@ -190,7 +190,7 @@ class PhaseTables:
         # against a brake, through gears with losses.
         self.linear = slide.fade is None or not self.follows
         if train.has_losses:
-            drags = np.count_nonzero(phase.sliding.saturated_drive_sign[self.held])
+            drags = any(phase.sliding.saturated_drive_sign[self.held].tolist())
             self.linear &= not (self.follows or drags)
             up, torques[9] = self.gain(np.ones(n)), self.gain(-np.ones(n))
             torques[8] = up
@@ -204,7 +204,7 @@ class PhaseTables:
         self._rate: Array | None = None
         self._table = self._bounds(bounds) if self.linear else np.zeros((0, 4))
         self.slack = np.zeros(2 * len(self.held) + len(self.rotors))
-        if np.count_nonzero(phase.noise):
+        if any(phase.noise.tolist()):
             self.settle()
 
     @property
@@ -263,7 +263,7 @@ class PhaseTables:
             table[2 * k :, 1] = -self._phase.gear_power_sign[rotors]
         now = table[:, 2]
         finite = np.isfinite(now)
-        if np.count_nonzero(self._phase.sliding.slope[held]):
+        if any(self._phase.sliding.slope[held].tolist()):
             low, high = self.bounds(self.slide.start + 1.0, self._none)
             later = np.concatenate([low[held], -high[held], self._none[rotors]])
             self._rate = np.subtract(later, now, out=table[:, 3], where=finite)
@@ -390,7 +390,7 @@ def watched_joints(phase: Phase, train: Drivetrain, band: float) -> list[Watched
         if drive_sign := drives[column]:
             level, name = DriveSpeed(phase.piece, column), f"{names[column]} meets its drive"
             watched.append(Watched(column, None, -drive_sign, level, name))
-    if not np.count_nonzero(phase.follow):
+    if not any(phase.follow.tolist()):
         return watched
     # Friction and losses of what follows its drive turn round with it.
     for column in (phase.follow & phase.piece.may_reverse & train.dry).nonzero()[0].tolist():

@@ -421,7 +421,7 @@ class PendingInstants:
         place = bisect_right(self.breaks, t)
         if self._ramp is None or self._ramp[0] != place:
             part, rate = self.brake_times.ramp(self._train, t)
-            if np.count_nonzero(rate):
+            if any(rate.tolist()):
                 return part, rate
             self._ramp = place, (part, rate)
         return self._ramp[1]

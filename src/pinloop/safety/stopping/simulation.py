@@ -451,7 +451,7 @@ class StopSimulation:
         blocked, (ramp, slope) = blocked.copy(), self.clock.ramp(t)
         small = np.abs(v) <= self.tiny
         # Most often what comes to rest is at rest exactly, and no drives are on.
-        if np.count_nonzero(drives) or np.count_nonzero(small & (v != 0.0)):
+        if any(drives.tolist()) or any((small & (v != 0.0)).tolist()):
             exact = small & (self.train.resists(ramp, slope) | drives | (blocked > 0))
             # What rests is not taken along by a drive that hardly moves.
             level = piece.v(t)
@@ -601,7 +601,7 @@ class StopSimulation:
             rejected=self.stepper.rejected,
             engine=" and ".join(sorted(self._engines)),
         )
-        return StopHistory(
+        history = StopHistory(
             robot=self.robot,
             train=self.train,
             plan=self.plan,
@@ -616,3 +616,5 @@ class StopSimulation:
             slow_since=self.standing.since,
             causes=tuple(self.causes),
         )
+        history.tables.update(self.equations.known_tables)
+        return history

@@ -114,7 +114,7 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
     """Decide who sticks, who follows and who slides, all together."""
     train = equations.train
     phase = _as_if_all_stuck(train, now)
-    if not (train.has_losses or np.count_nonzero(phase.pinned)):
+    if not (train.has_losses or any(phase.pinned.tolist())):
         return phase  # there is nothing to decide
     slide = train.sliding_torques(phase.sliding, phase.follow)
     M, f, J, gamma, _ = equations.system(now.t, now.q, now.v)
@@ -190,7 +190,7 @@ def _noise(
 ) -> Array:
     """Rounding of what holds the coordinates, see `Phase`, shape (nv,)."""
     noise = holding_noise(*system, np.array(bounds), reaction, equations.weight)
-    if np.count_nonzero(now.slope):
+    if any(now.slope.tolist()):
         # What brakes that engage hold more, by the time that is one with this instant.
         noise += BOUND_INSTANT * now.slope * equations.train.static_brake
     return noise
@@ -212,7 +212,7 @@ def _as_if_all_stuck(train: Drivetrain, now: PhaseStart) -> Phase:
     """The phase in which everything sticks that has no speed against ground or drive."""
     with_drive = follow = now.drives
     drive_sign, power, noise = np.zeros((3, len(now.v)))
-    drives = np.count_nonzero(now.drives) > 0
+    drives = any(now.drives.tolist())
     if drives:
         reference, rate = now.piece.v(now.t), now.piece.a(now.t)
         with_drive = now.drives & (now.v == reference)
@@ -228,7 +228,7 @@ def _as_if_all_stuck(train: Drivetrain, now: PhaseStart) -> Phase:
     if drives:
         stuck = (now.v == 0.0) & (resists | with_drive | (now.blocked > 0)) & ~follow
     direction = np.where(resists & ~stuck, np.sign(now.v), 0.0)
-    if drives and np.count_nonzero(follow):
+    if drives and any(follow.tolist()):
         direction[follow] = np.where(reference != 0.0, np.sign(reference), np.sign(rate))[follow]
     sliding = Sliding(
         direction,
@@ -263,7 +263,7 @@ def _contacts(
         ends = ends.copy()
         ends[:, fallen] = _ends(train, phase, t, v, kind=0)[:, fallen]
     target = np.zeros(len(at))
-    if np.count_nonzero(phase.follow):
+    if any(phase.follow.tolist()):
         target = np.where(phase.follow, now.piece.a(t), 0.0)[at]
     joint_side, before = slide.torques(t, now.q, v)
     contacts = Contacts(at, target, *ends.take(at, 1))
@@ -307,7 +307,7 @@ def _settled(
 ) -> Phase:
     """The phase in which those that broke away slide."""
     torque, side = decided
-    if not (loose or train.has_losses or np.count_nonzero(side)):
+    if not (loose or train.has_losses or any(side.tolist())):
         same = phase.piece, phase.gear_power_sign, phase.blocked, _locking(train, phase.stuck)
         return Phase(phase.sliding, phase.stuck, phase.follow, *same, noise)
     stuck, follow, gear_power = phase.stuck.copy(), phase.follow.copy(), np.zeros(len(noise))

@@ -59,16 +59,27 @@ class Solved(NamedTuple):
 class StopEquations:
     """The equations of motion of a stopping robot, phase by phase.
 
+    Args:
+        equations: those of the robot, without forces.
+        train: brakes, gears, friction, drives.
+        known: tables of phases that have been entered, and of those that will be.
+
     Attributes:
         weight: size of the weight of all bodies in the metric of the inverse of the mass matrix.
         tables: what follows from the phase that was entered last.
+        known_tables: the same of all that have been entered.
         kernel: the kernel with the rows of the robot, if it can do these.
         in_kernel: the same if it solves the phase that was entered last.
         passage: the branch that is followed near a singular pose; None elsewhere.
         system: `EquationsOfMotion.system`, or that of the passage.
     """
 
-    def __init__(self, equations: EquationsOfMotion, train: Drivetrain) -> None:
+    def __init__(
+        self,
+        equations: EquationsOfMotion,
+        train: Drivetrain,
+        known: dict[Phase, PhaseTables] | None = None,
+    ) -> None:
         self.equations, self.train = equations, train
         self._plain = equations.system_along_run()
         native = equations.wanted_engine == "native"
@@ -82,7 +93,7 @@ class StopEquations:
         self._has_losses = train.has_losses
         self.weight = weight_of(equations.robot.model)
         self._entered: Phase | None = None
-        self._entered_before: dict[Phase, PhaseTables] = {}
+        self.known_tables = {} if known is None else known
         self._start: tuple[Array, Solved] | None = None  # where the phase begins
 
     @property
@@ -129,10 +140,10 @@ class StopEquations:
         if phase is self._entered:
             return
         self._entered, self._start = phase, None
-        if phase not in self._entered_before:
+        if phase not in self.known_tables:
             armature = self.equations.robot.model.armature
-            self._entered_before[phase] = PhaseTables(self.train, phase, armature, known)
-        at = self.tables = self._entered_before[phase]
+            self.known_tables[phase] = PhaseTables(self.train, phase, armature, known)
+        at = self.tables = self.known_tables[phase]
         # Rows between what is pinned hold by themselves, and may leave torques open, as those of
         # fingers with a brake each. Others that do so depend on each other where nothing moves.
         looks = self.equations.rows.loops.coordinates

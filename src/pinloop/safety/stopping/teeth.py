@@ -80,7 +80,7 @@ class Teeth:
 
     def leave(self, stuck: Mask) -> None:
         """Joints that are not stuck have left their tooth, if it has play."""
-        if np.count_nonzero(self.blocked):
+        if any(self.blocked.tolist()):
             self.blocked[~stuck & ~self._tight] = 0
 
     def watched(self, stuck: Mask) -> list[Watched]:
