@@ -18,10 +18,12 @@ from pinloop.dynamics import kernel_tables
 from pinloop.integrate import HybridIntegrator, Segment
 from pinloop.model.description import GROUND, Coupling
 from pinloop.model.mechanism import build
-from pinloop.safety.stopping import native_phases
+from pinloop.safety.stopping import native_phases, simulation
 from pinloop.safety.stopping.native_phases import NativePhases
+from pinloop.safety.stopping.phase import Phase
 from pinloop.safety.stopping.plan import as_category
 from pinloop.safety.stopping.prepared_robot import prepare_robot
+from pinloop.safety.stopping.stick_slip import PhaseStart, decide_phase
 from pinloop.safety.stopping.stop import stop_prepared
 from pinloop.safety.stopping.stop_equations import StopEquations
 from pinloop.simulation.native_steps import create_kernel
@@ -234,6 +236,50 @@ def test_steps_of_arms_are_those_of_python(seed: int, monkeypatch: pytest.Monkey
     more: dict[str, Any] = {"brakes": wild.by, "trigger": trigger, "until": 1.0}
     steps = Steps(monkeypatch)
     steps.compare(partial(pl.stop, wild.robot, *state, category=wild.category, **more))
+
+
+@pytest.mark.parametrize("case", [*ROBOTS, *range(10)])
+def test_decisions_are_those_of_python(case: str | int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who sticks, where which way, within what rounding; most often the kernel tells at once."""
+    decided, at_once, plain = 0, 0, dict[int, StopEquations]()
+
+    def decide_twice(equations: StopEquations, now: PhaseStart) -> Phase:
+        nonlocal decided
+        phase = decide_phase(equations, now)
+        if equations.kernel is None or equations.passage is not None:
+            return phase
+        robot, train = equations.equations.robot, equations.train
+        formulation = pl.Automatic("python")
+        home = pl.EquationsOfMotion(robot, formulation=formulation).around(now.t, now.q)
+        other = decide_phase(plain.setdefault(id(train), StopEquations(home, train)), now)
+        for mine, theirs in (
+            (phase.stuck, other.stuck),
+            (phase.follow, other.follow),
+            (phase.sliding.direction, other.sliding.direction),
+            (phase.redundant, other.redundant),
+        ):
+            assert np.array_equal(mine, theirs)
+        close(phase.noise, other.noise, 1e-9, float(other.noise.max(initial=1e-300)))
+        decided += 1
+        return phase
+
+    monkeypatch.setattr(simulation, "decide_phase", decide_twice)
+    settle = StopEquations.settle
+
+    def settle_at_once(*given: Any) -> None:
+        nonlocal at_once
+        at_once += 1
+        settle(*given)
+
+    monkeypatch.setattr(StopEquations, "settle", settle_at_once)
+    if isinstance(case, int):
+        wild = wild_stop(case)
+        _whole(partial(pl.stop, wild.robot, wild.q, wild.v, brakes=wild.by, until=1.0))
+    else:
+        _whole(partial(drawn(case, 0).stop, until=1.0))
+    assert (decided > 0) == (case != "bricard")
+    losses = any(equations.train.has_losses for equations in plain.values())
+    assert at_once == 0 if losses else at_once >= 0.3 * decided
 
 
 @pytest.mark.parametrize("part", [0.0, 0.2, -0.2])
