@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
@@ -21,7 +22,12 @@ def stored_fields(value: Any) -> dict[str, Any]:
 
     So reading a frozen value changes neither its pickle nor its copies.
     """
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+    return {name: getattr(value, name) for name in _field_names(value.__class__)}
+
+
+@cache
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def construct_again(value: Any) -> tuple[type[Any], tuple[Any, ...]]:

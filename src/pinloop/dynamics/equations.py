@@ -430,7 +430,8 @@ class EquationsOfMotion:
         """Kinetic energy, potential energy of gravity, and stored energy by force [J]."""
         with self.robot.workspace() as data:
             M = self._full(pin.crba(self._model, data, q))
-            self._kinematics(data, q, v)
+            if self._applied.need_kinematics:
+                self._kinematics(data, q, v)
             potential = float(pin.computePotentialEnergy(self._model, data, q))
             stored = self._applied.energies(t, q, data)
         return 0.5 * float(v @ M @ v), potential, stored

@@ -66,21 +66,20 @@ class Interpolation:
         Returns:
             Shapes (..., m) and (..., m).
         """
-        even = self.between @ values
-        last = even.shape[-2] - 1
-        at = np.argmax(even, axis=-2)[..., None, :]
+        shape = *values.shape[:-2], values.shape[-1]
+        values = np.moveaxis(values, -2, -1).reshape(-1, values.shape[-2])
+        even, rows = values @ self.between.T, np.arange(len(values))
+        last, at = even.shape[1] - 1, even.argmax(axis=1)
         middle = np.clip(at, 1, last - 1)  # between an end and its neighbour there may be one, too
-        highest, before, here, behind = (
-            np.take_along_axis(even, where, axis=-2)
-            for where in (at, middle - 1, middle, middle + 1)
-        )
+        highest, here = even[rows, at], even[rows, middle]
+        before, behind = even[rows, middle - 1], even[rows, middle + 1]
         bend = 2.0 * here - before - behind
         shift = np.divide(behind - before, 2.0 * bend, out=np.zeros_like(here), where=bend > 0.0)
         place = np.where((bend > 0.0) & (np.abs(shift) <= 1.0), middle + shift, at) / last
-        orders = np.arange(len(self.points))[:, None]
-        shapes = np.cos(orders * np.arccos(np.clip(2.0 * place - 1.0, -1.0, 1.0)))
-        there = np.sum(shapes * (self.coefficients @ values), axis=-2)
-        return np.asarray(place[..., 0, :]), np.maximum(highest[..., 0, :], there)
+        turns = np.arccos(np.clip(2.0 * place - 1.0, -1.0, 1.0))
+        shapes = np.cos(turns[:, None] * np.arange(len(self.points)))
+        there = np.sum(shapes * (values @ self.coefficients.T), axis=1)
+        return place.reshape(shape), np.maximum(highest, there).reshape(shape)
 
 
 _POINTS = 0.5 - 0.5 * np.cos(np.pi * np.arange(9) / 8.0)

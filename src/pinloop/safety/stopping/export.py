@@ -33,7 +33,7 @@ from ...version import __version__
 from ..brakes.brakes import Assumption, Brakes
 from ..brakes.joint_brake import Chain
 from .drivetrain import Drivetrain
-from .loads import energies_at, sink_torques
+from .loads import energies_along, sink_torques
 from .phase import Phase
 from .plan import Category
 from .prepared_robot import Payload, payload_of
@@ -116,15 +116,14 @@ def series_of(result: StopResult, every: float | None = 1e-3) -> Series:
     equations = history.equations()
     q, v = np.zeros((len(times), robot.nq)), np.zeros((len(times), robot.nv))
     torques = np.zeros((4, len(times), robot.nv))
-    energies = np.zeros((2, len(times)))
     for row, (k, t) in enumerate(zip(stored.tolist(), times.tolist(), strict=True)):
         run = history.run
         inside = t != run.t[k]
         q[row], v[row] = history.step(k)(t) if inside else (run.q[k], run.v[k])
         history.enter(equations, k, inside=inside)
         torques[:, row] = _torques(equations, t, q[row], v[row])
-        energies[:, row] = energies_at(equations, q[row], v[row])
     tool, speed = point_motion(robot, result.tool, q, v)
+    energies = energies_along(equations, q, v)
     torque, brake, friction, drive = torques
     return Series(times, q, v, torque, brake, friction, drive, tool, speed, *energies)
 

@@ -317,8 +317,7 @@ class Ledger:
 def energy_ledger(history: StopHistory, equations: StopEquations, loads: Loads) -> Ledger:
     """The ledger of a stop and of its loads."""
     run = history.run
-    states = zip(run.q, run.v, strict=True)
-    kinetic, potential = np.array([energies_at(equations, q, v) for q, v in states]).T
+    kinetic, potential = energies_along(equations, run.q, run.v)
     return Ledger(
         float(kinetic[0]),
         float(kinetic[-1]),
@@ -331,10 +330,15 @@ def energy_ledger(history: StopHistory, equations: StopEquations, loads: Loads) 
     )
 
 
-def energies_at(equations: StopEquations, q: Array, v: Array) -> tuple[float, float]:
-    """Kinetic energy with all rotors, and potential energy [J]."""
-    kinetic, potential, _ = equations.equations.energies(0.0, q, v)
-    return kinetic + 0.5 * float(v @ (equations.train.lossy * v)), potential
+def energies_along(equations: StopEquations, q: Array, v: Array) -> tuple[Array, Array]:
+    """Kinetic energies with all rotors, and potential energies, at some states [J], shape (k,)."""
+    robot = equations.equations.robot
+    with robot.workspace() as data:
+        potential = [pin.computePotentialEnergy(robot.model, data, x) for x in q]
+        masses = np.array([pin.crba(robot.model, data, x) for x in q])  # their upper triangles
+    upper = np.triu(np.ones(masses.shape[1:])) - 0.5 * np.eye(robot.nv)
+    kinetic = np.einsum("ki,kij,kj->k", v, upper * masses, v)
+    return kinetic + 0.5 * v**2 @ equations.train.lossy, np.array(potential)
 
 
 def explained_error(history: StopHistory, ledger: Ledger) -> float:

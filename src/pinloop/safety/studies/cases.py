@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from threading import local
 from typing import Any
 
@@ -13,7 +13,6 @@ import coal
 import numpy as np
 import pinocchio as pin
 import scipy
-from numpy.typing import ArrayLike
 
 from ...assembly.assemble import assemble, consistent_velocity
 from ...boundary.marks import Array
@@ -22,7 +21,7 @@ from ...integrate import FINE, MuntheKaas
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...regularization.regularize import regularize
-from ...tables.number_format import units_of
+from ...tables.number_format import Units, units_of
 from ...tolerances import TRAVEL
 from ...units import column_name
 from ...version import __version__
@@ -227,9 +226,13 @@ def columns(setup: Setup) -> list[str]:
     return names
 
 
-def joint_columns(robot: Mechanism, joint: str) -> dict[str, str]:
+def joint_columns(robot: Mechanism, joint: str) -> Mapping[str, str]:
     """The columns of a joint, by the attribute of `JointStop` that each holds."""
-    units = units_of(robot, joint)
+    return _columns_of(joint, units_of(robot, joint))
+
+
+@lru_cache(maxsize=1024)
+def _columns_of(joint: str, units: Units) -> Mapping[str, str]:
     return {
         attribute: column_name(
             joint, quantity, unit=unit.format(angle=units.si, torque=units.torque)
@@ -262,23 +265,27 @@ def tool_travel(stop: StopResult, frame: str) -> tuple[float, float]:
     model, index = stop.robot.model, stop.robot.frame_id(frame)
     data, moving = create_data(model), stop.history.moving
 
-    def speed(q: ArrayLike, v: ArrayLike) -> float:
-        pin.forwardKinematics(model, data, q, v)
-        return math.hypot(*pin.getFrameVelocity(model, data, index, pin.LOCAL).linear)
+    def speeds(q: Array, v: Array) -> Array:
+        values = []
+        for state in zip(q.reshape(-1, model.nq), v.reshape(-1, model.nv), strict=True):
+            pin.forwardKinematics(model, data, *state)
+            values.append(math.hypot(*pin.getFrameVelocity(model, data, index, pin.LOCAL).linear))
+        return np.array(values).reshape(q.shape[:-1])
 
-    peak = max([0.0, *(speed(*state) for state in zip(stop.run.q, stop.run.v, strict=True))])
+    peak = float(speeds(stop.run.q, stop.run.v).max(initial=0.0))
     pieces, travel, whole = moving.pieces, 0.0, 0.0
     for halving in range(_HALVINGS + 1):
-        states = zip(*moving.inside(pieces.rows, pieces.parts(FINE.points)), strict=True)
-        inside = np.array([[speed(q, v) for q, v in zip(*step, strict=True)] for step in states])
-        if not len(inside):
+        if not len(pieces.rows):
             break
+        inside = speeds(*moving.inside(pieces.rows, pieces.parts(FINE.points)))
         times = moving.h[pieces.rows] * pieces.width
         whole = whole or float(times @ (inside @ FINE.weights))
         done = times * FINE.missed(inside[..., None])[:, 0] <= TRAVEL * whole
         done |= halving == _HALVINGS
         travel += float((times * (inside @ FINE.weights))[done].sum())
-        peak = max(peak, float(FINE.largest(inside[..., None]).max()))
+        # No polynomial is larger than all its coefficients together: few pieces have the peak.
+        higher = np.abs(inside @ FINE.coefficients.T).sum(axis=1) > peak
+        peak = max(peak, float(FINE.largest(inside[higher, :, None]).max(initial=0.0)))
         pieces = pieces.without(done).halves()
     return travel, peak
 

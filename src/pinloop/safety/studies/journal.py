@@ -385,11 +385,12 @@ class _Packer(pickle.Pickler):
     def __init__(self, file: BinaryIO, shared: Mapping[str, object]) -> None:
         super().__init__(file, protocol=5)
         self._names = {id(value): name for name, value in shared.items()}
+        # Asked for far fewer values than `persistent_id` is, which earlier versions had.
+        self.dispatch_table = dict.fromkeys(map(type, shared.values()), self._reduced)
 
-    # Asked for far fewer values than `persistent_id` is, which earlier versions had.
-    def reducer_override(self, value: object) -> Any:
+    def _reduced(self, value: object) -> Any:
         name = self._names.get(id(value))
-        return NotImplemented if name is None else (_shared, (name,))
+        return value.__reduce_ex__(5) if name is None else (_shared, (name,))
 
 
 def _shared(name: str) -> object:
