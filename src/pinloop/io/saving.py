@@ -32,6 +32,7 @@ from ..model.description import (
     Geometry,
     Joint,
     Shape,
+    is_mimic,
 )
 from ..model.graph import SpanningTree, spanning_tree
 from ..model.pairs import align_z
@@ -118,7 +119,7 @@ def loops_document(description: Description) -> dict[str, Any]:
     document: dict[str, Any] = {
         "format": FORMAT,
         "loops": [_loop_entry(joint) for joint in closing],
-        "couplings": [_coupling_entry(coupling) for coupling in description.couplings],
+        "couplings": [_coupling_entry(c) for c in description.couplings if not is_mimic(c)],
         "actuated": list(description.actuated or ()),
         "limits": {name: values for name, values in limits.items() if values},
         "reversed": [edge.joint.name for edge in tree.edges if edge.orientation < 0],
@@ -394,7 +395,15 @@ class _Writer:
         for tag, axis in (("axis", poses.axis), ("axis2", poses.axis2)):
             if axis is not None:
                 _add(element, tag, xyz=_text(axis))
+        for coupling in filter(is_mimic, self._description.couplings):
+            if coupling.joints[0] == joint.name:
+                entry = _coupling_entry(coupling)
+                ratio, offset = _text([entry["ratio"]]), _text([entry["offset"]])
+                _add(element, "mimic", joint=entry["source"], multiplier=ratio, offset=offset)
         losses = {key: getattr(joint, key) for key in LOSSES}
+        if losses["armature"] and not (losses["damping"] or losses["friction"]):
+            # Other readers do not know armature and refuse an element without the others.
+            losses["damping"] = (0.0,) * len(losses["armature"])
         for tag, values in (("limit", limits), ("dynamics", losses)):
             given = {key: _text(numbers) for key, numbers in values.items() if numbers}
             if given:

@@ -206,6 +206,13 @@ def _common_measure(slopes: Sequence[float]) -> float | None:
     return 2.0 * math.pi * abs(slopes[0]) * above / below
 
 
+def is_mimic(coupling: Coupling) -> bool:
+    """Whether a coupling is one that a `<mimic>` of a URDF says, and has the name that it gives."""
+    rows, joint = coupling.polynomials, coupling.joints[0]
+    linear = len(rows) == 2 and all(len(row) == 2 for row in rows)
+    return linear and rows[0][1] == 1 and not rows[1][0] and coupling.name == f"{joint}:mimic"
+
+
 @dataclass(frozen=True)
 class Drive:
     """What turns a joint.
