@@ -31,6 +31,7 @@ from .dynamics import (
     Voronets,
     inverse_dynamics,
     reflected_inertia,
+    serial,
     tool_capability,
 )
 from .dynamics import forces as forces
@@ -179,6 +180,7 @@ __all__ = [
     "safety",
     "save_html",
     "separation",
+    "serial",
     "simulate",
     "simulate_many",
     "simulation",

@@ -153,6 +153,8 @@ CONTRADICTION = 1e-8
 """1: what is left if rows cannot be met, over the largest velocity (rad, lengths for positions)"""
 AT_LIMIT = 1e-9
 """rad, m: distance from a limit or end stop within which a joint is at it"""
+LINKAGE_FIT = 1e-6
+"""rad, m: default error of the positions of motors as polynomials of those of joints"""
 LIMIT_PASSED = 1e-6
 """rad, m: a limit that is passed by less counts as kept, as by a joint that rests on it"""
 IDLE_WEIGHT = 1e-6

@@ -6,7 +6,10 @@ from .equations import EquationsOfMotion
 from .formulations import Augmented, Automatic, Formulation, MatrixFormulation, Projected, Voronets
 from .independence import dependent_coordinates, relative_projections
 from .inverse import Holonomy, christoffel, coriolis, holonomic, inverse_dynamics
+from .motor_map import SerialMap
 from .odca import ODCA
+from .serial_twin import SerialTwin, serial
+from .twin_pose import TwinPose
 
 __all__ = [
     "ODCA",
@@ -22,7 +25,10 @@ __all__ = [
     "MatrixFormulation",
     "Projected",
     "ReflectedInertia",
+    "SerialMap",
+    "SerialTwin",
     "ToolCapability",
+    "TwinPose",
     "Voronets",
     "christoffel",
     "coriolis",
@@ -34,5 +40,6 @@ __all__ = [
     "parameters",
     "reflected_inertia",
     "relative_projections",
+    "serial",
     "tool_capability",
 ]

@@ -30,8 +30,10 @@ def write_mjcf(robot: Mechanism) -> str:
         BadValue: it has loops, or joints or couplings that MJCF does not have.
     """
     if robot.loops:
-        raise BadValue(f"robot '{robot.name}' has the loop '{robot.loops[0].name}'; MJCF is "
-                       "written of trees, such as serial twins")  # fmt: skip
+        raise BadValue(
+            f"robot '{robot.name}' has the loop '{robot.loops[0].name}'; MJCF is "
+            "written of trees, such as serial twins"
+        )
     root = ElementTree.Element("mujoco", model=robot.name or "robot")
     _add(root, "compiler", angle="radian")
     _add(root, "option", gravity=_text(robot.gravity))
@@ -47,8 +49,14 @@ def write_mjcf(robot: Mechanism) -> str:
             )
         terms = -np.pad(rows[1], (0, 5 - len(rows[1])))
         terms[0] -= rows[0][0]
-        _add(equalities, "joint", name=coupling.name, joint1=joints[0], joint2=joints[1],
-             polycoef=_text(terms))  # fmt: skip
+        _add(
+            equalities,
+            "joint",
+            name=coupling.name,
+            joint1=joints[0],
+            joint2=joints[1],
+            polycoef=_text(terms),
+        )
     for name in robot.actuated:
         _add(motors, "motor", name=name, joint=name)
     for empty in [section for section in root if section.tag != "option" and not len(section)]:
@@ -84,8 +92,13 @@ class _Writer:
         if body.mass or np.any(body.inertia):
             cells = [(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]
             moments = _text(body.inertia[cell] for cell in cells)
-            _add(element, "inertial", pos=_text(body.com), mass=_text([body.mass]),
-                 fullinertia=moments)  # fmt: skip
+            _add(
+                element,
+                "inertial",
+                pos=_text(body.com),
+                mass=_text([body.mass]),
+                fullinertia=moments,
+            )
         return element
 
     def _joint(self, body: ElementTree.Element, joint: Joint) -> None:
