@@ -4,6 +4,8 @@ The pair axis is z of both frames (tables 1 and 2 of paper 1); a universal joint
 and x of B. What lives here knows relative placements only, no robot and no file format.
 """
 
+from .motion_groups import MotionGroup, Revolute, Spherical
+from .other_pairs import PointOnLine, PointOnPlane, Rod, Universal
 from .pair import (
     DIRECTION,
     LINE,
@@ -18,15 +20,6 @@ from .pair import (
     make_pair,
     own_names,
     pair_class,
-)
-from .shipped import (
-    MotionGroup,
-    PointOnLine,
-    PointOnPlane,
-    Revolute,
-    Rod,
-    Spherical,
-    Universal,
 )
 from .tree_joints import TreeJoint, product_joint
 
