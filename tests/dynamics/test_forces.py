@@ -4,6 +4,7 @@ wrong.
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -301,10 +302,16 @@ def test_forces_add_up_and_each_has_a_line_of_its_own() -> None:
         (pl.forces.JointSpring("cranck", 1.0), "did you mean 'crank'"),
         (
             pl.forces.JointSpring("ball", 1.0),
-            "JointSpring needs a joint with one coordinate; 'ball'",
+            "JointSpring needs an axis with a coordinate of joint 'ball', which has none; act",
         ),
-        (pl.Torque("ball", 1.0), "Torque needs a joint with one axis"),
-        (pl.PD("ball", 1.0, 1.0), "PD needs a joint with one coordinate"),
+        (
+            pl.Torque("ball", 1.0),
+            "'ball', which has wx, wy, wz; give axis='wz'",
+        ),
+        (
+            pl.PD("ball", 1.0, 1.0, axis="wx"),
+            "PD needs .* coordinate of joint 'ball'",
+        ),
         (pl.forces.JointDamping({"cranck": 1.0}), "did you mean 'crank'"),
         (pl.forces.JointFriction(coefficients={"cranck": 1.0}), "did you mean 'crank'"),
         (pl.forces.JointFriction(speed=0.0), "speed 0"),
@@ -344,10 +351,14 @@ def test_wrong_values_are_named(case: str) -> None:
         pl.simulate(machine, machine.neutral, until=0.1, forces=[make()])
 
 
-def test_angles_of_wheels_that_turn_for_ever_have_no_spring() -> None:
-    wheel = one_body("revolute", coordinates="circle")
-    with pytest.raises(pl.BadValue, match="one coordinate"):
-        bound(wheel, pl.forces.JointSpring("joint", 1.0))
+def test_springs_take_wheels_that_turn_for_ever_within_half_a_turn_of_their_rest() -> None:
+    wheel, hinge = one_body("revolute", coordinates="circle"), one_body("revolute")
+    spring, v = pl.forces.JointSpring("joint", 3.0, rest=5.0), np.zeros(1)
+    for angle in (1.0, 2.5, 4.0, 8.0):
+        q = wheel.integrate(wheel.neutral, np.array([angle]))
+        nearest = 5.0 + math.remainder(angle - 5.0, 2.0 * math.pi)
+        expected = bound(hinge, spring).force(0.0, np.array([nearest]), v)
+        np.testing.assert_allclose(bound(wheel, spring).force(0.0, q, v), expected, atol=1e-12)
 
 
 def test_a_motor_may_drive_a_wheel_that_turns_for_ever() -> None:

@@ -14,11 +14,11 @@ import pytest
 from scipy.linalg import expm
 
 import pinloop as pl
-from pinloop.model import tree
+from pinloop.model import workspace
 from pinloop.model.description import GROUND, Body, Description, Drive, Joint, NamedFrame, constant
 from pinloop.model.mechanism import build
 from pinloop.model.pairs import Pair, make_pair
-from pinloop.model.tree import TreeKinematics
+from pinloop.model.workspace import TreeKinematics
 
 from .. import mechanisms as m
 from .. import motion_by_hand as hand
@@ -398,7 +398,7 @@ def test_massless_body_between_others_adds_nothing() -> None:
 def test_kinematics_of_large_trees(
     reverse: bool, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tree, "_LARGE", limit)
+    monkeypatch.setattr(workspace, "_MANY", limit)
     for robot in (tables.build(m.every_pair(reverse)), tables.build(m.four_bar())):
         model, data = robot.model, robot.model.createData()
         found, rng = TreeKinematics(model), np.random.default_rng(4)
@@ -418,7 +418,7 @@ def test_kinematics_of_large_trees(
 
 @pytest.mark.parametrize("limit", [0, 1000])
 def test_a_configuration_is_placed_once(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "_LARGE", limit)
+    monkeypatch.setattr(workspace, "_MANY", limit)
     robot = tables.build(m.four_bar())
     at = TreeKinematics(robot.model)
     first, other = robot.neutral, robot.neutral + 0.1

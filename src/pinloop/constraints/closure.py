@@ -19,9 +19,11 @@ from ..boundary.marks import Array, Mask
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
 from ..model.pairs import Component, MotionGroup, Spherical
-from ..model.tree import LoopJoint, TreeKinematics
+from ..model.tree import LoopJoint
+from ..model.workspace import TreeKinematics
 from .couplings import CouplingRow
-from .relative_motion import Placed, RowSlopes, frame_slopes, loop_sides, stacked, world_jacobian
+from .relative_motion import Placed, loop_sides, world_jacobian
+from .row_slopes import RowSlopes, frame_slopes, stacked
 
 _WORLD = pin.ReferenceFrame.WORLD
 

@@ -16,7 +16,8 @@ from ..boundary.marks import Array
 from ..model.description import Coupling, middle_of_turn
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
-from .relative_motion import JointMotion, Placed, RowSlopes
+from .relative_motion import JointMotion, Placed
+from .row_slopes import RowSlopes
 
 
 class CouplingRow:
@@ -77,7 +78,6 @@ class CouplingRow:
         terms = zip(self._motions, *(self._terms(data, q, k) for k in (1, 2, 3)), strict=True)
         for motion, slope, bend, third in terms:
             x, J = motion.slopes(tree, np.ones(1)), motion.jacobian(data)[0]
-            assert x is not None  # the axes of pairs with one stand still
             rate, acceleration = float(J @ v), float(J @ a + motion.drift(data)[0])
             along = (bend * acceleration + third * rate**2) * x.J
             rows += (

@@ -1,15 +1,14 @@
 """What moves relative to what: a joint's frames along its axes, points of bodies, their distance.
 
 A joint moves by its coordinates in the tree and by its two frames where it closes a loop; what acts
-on joints by name is written once for both, and so for robots in absolute coordinates. How rows that
-select such motions change with the state is at the end.
+on joints by name is written once for both, and so for robots in absolute coordinates.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pinocchio as pin
@@ -19,10 +18,11 @@ from ..boundary.arguments import flat_numbers
 from ..boundary.marks import Array
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
-from ..model.moving_tree import MovingTree, RelativeSlopes
-from ..model.pairs import MotionGroup, Pair
-from ..model.tree import LoopJoint, TreeKinematics, coordinate_names
+from ..model.moving_tree import MovingTree
+from ..model.tree import LoopJoint, coordinate_names, tree_coordinates
+from ..model.workspace import TreeKinematics
 from ..tolerances import COINCIDENT
+from .row_slopes import PairRates, RowSlopes, constant_rows, frame_slopes
 
 Place = str | tuple[str, ArrayLike]
 """A body or frame, for its origin, or that and a point in its axes [m], shape (3,)."""
@@ -30,6 +30,8 @@ Place = str | tuple[str, ArrayLike]
 Placed: TypeAlias = pin.Data | TreeKinematics
 """Frame placements and joint Jacobians at a configuration."""
 
+_ELSEWHERE = pin.exp6(np.array([0.3, -0.2, 0.5, 0.4, 0.7, -0.6]))
+"""A placement at which axes that turn are others than at the origin."""
 _TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 
@@ -39,7 +41,6 @@ class JointMotion:
     Args:
         robot: the mechanism.
         joint: name of a joint of the tree, or of one that closes a loop.
-        who: what needs one axis, for messages; any number of axes will do if empty.
         whole: whether a joint that closes a loop and leaves no axes of its own, such as a rod, may
             be asked for: along all six of frame B, that is.
 
@@ -50,36 +51,34 @@ class JointMotion:
         is_translation: per axis, whether it is a linear one, shape (k,).
     """
 
-    def __init__(self, robot: Mechanism, joint: str, who: str = "", *, whole: bool = False) -> None:
+    def __init__(self, robot: Mechanism, joint: str, *, whole: bool = False) -> None:
         self._model, self.joint = robot.model, joint
         self._loop = next((loop for loop in robot.loops if loop.name == joint), None)
         self.closes_loop = self._loop is not None
         if self._loop is None:
             at = robot.coordinates(joint)
-            count, self._q, self._J = at.nv, at.q, np.zeros((at.nv, robot.nv))
+            self._J = np.zeros((at.nv, robot.nv))
             self._J[:, at.v] = np.eye(at.nv)
+            self._coordinates = tree_coordinates(robot.model, joint)
             self.axes = coordinate_names(robot.tree, joint)
             self.is_translation: NDArray[np.bool_] = robot.is_translation[at.v]
         else:
             pair = self._loop.pair
-            rates = pair.rates(pin.SE3.Identity())
-            given = None if rates is None else pair.is_group
+            rates, elsewhere = pair.rates(pin.SE3.Identity()), pair.rates(_ELSEWHERE)
             if rates is None and whole:
-                rates, given = np.eye(6), True
-            if rates is None:
+                rates = elsewhere = np.eye(6)
+            if rates is None or elsewhere is None:
                 raise BadValue(
                     f"joint '{joint}' closes a loop of robot '{robot.name}', and a {pair.name} "
-                    "pair has no axes of its own; lock it as a whole, or act on bodies"
+                    "pair has no axes of its own; lock it as a whole, or act on its bodies by "
+                    "pl.forces.Spring, Damper or PointForce"
                 )
-            count, self._pair = len(rates), pair
+            self._pair = pair
             self._frames, sign = _described_frames(robot, self._loop)
             self._sides = sign * loop_sides(robot, self._loop)
-            self.axes = tuple(_TWIST[component] for component in rates.argmax(axis=1))
+            self.axes = tuple(_TWIST[component] for component in np.abs(rates).argmax(axis=1))
             self.is_translation = np.asarray(rates[:, :3].any(axis=1))
-            self._constant = rates if given else None
-        if who and count != 1:
-            raise BadValue(f"{who} needs a joint with one axis; '{joint}' has {count}")
-        self._turns = self._loop is not None and not self.is_translation.any()
+            self._constant = rates if np.array_equal(rates, elsewhere) else None
 
     @property
     def loop_axes(self) -> tuple[tuple[int, int], Array] | None:
@@ -92,34 +91,52 @@ class JointMotion:
         return self._frames, self._constant
 
     @property
-    def measures(self) -> bool:
-        """Whether it has one axis, with a coordinate that is an angle or a shift."""
-        return self.coordinates == 1 and not (self._loop and self._pair.advance)
+    def is_screw(self) -> bool:
+        """Whether it closes a loop and its shift counts its turns."""
+        return self.closes_loop and bool(self._pair.advance)
 
-    @property
-    def coordinates(self) -> int:
-        """Number of coordinates in q, or those that the axes of a loop joint would have."""
-        return len(self.is_translation) if self._loop else int(self._q.stop - self._q.start)
+    def axis(self, name: str, who: str, *, measured: bool = False) -> int:
+        """Place of an axis among those of the joint.
 
-    def position(self, q: Array, data: Placed, near: float = 0.0) -> float:
-        """Coordinate of a joint with one [rad, m].
+        Args:
+            name: its name; "" if there is only one.
+            who: what needs it, for messages.
+            measured: whether it must have a coordinate.
+        """
+        axes = self.axes
+        usable = [x for k, x in enumerate(axes) if not measured or self._has_coordinate(k)]
+        wanted = name if name or len(axes) != 1 else axes[0]
+        if wanted in usable:
+            return axes.index(wanted)
+        kind = "an axis with a coordinate" if measured else "an axis"
+        way_out = f"give axis='{usable[-1]}'" if usable else "act by pl.forces.TorqueFunction"
+        has = ", ".join(usable) or "none"
+        raise BadValue(f"{who} needs {kind} of joint '{self.joint}', which has {has}; {way_out}")
+
+    def _has_coordinate(self, place: int) -> bool:
+        if self._loop is None:
+            return self._coordinates[place] is not None
+        return not np.isnan(self._pair.coordinates(pin.SE3.Identity())[place])
+
+    def position(self, q: Array, data: Placed, near: float = 0.0, place: int = 0) -> float:
+        """Coordinate of an axis [rad, m].
 
         Args:
             q: configuration, shape (nq,).
             data: frame placements.
-            near: the angle of a loop joint is not counted over whole turns: the one nearest to
-                this is returned.
+            near: an angle that is not counted over whole turns is the one nearest to this.
+            place: place of the axis.
         """
         if self._loop is None:
-            return float(q[self._q.start])
-        a, b = self._frames
-        assert isinstance(self._pair, MotionGroup)
-        member = self._pair.closest(data.oMf[a].actInv(data.oMf[b]))
-        if not self._turns:
-            return float(member.translation[2])
-        if self._pair.advance:
-            return float(member.translation[2] / self._pair.advance)
-        angle = math.atan2(member.rotation[1, 0], member.rotation[0, 0])
+            at = self._coordinates[place]
+            assert at is not None
+            if isinstance(at, int):
+                return float(q[at])
+            angle = math.atan2(q[at[1]], q[at[0]])
+        else:
+            angle = float(self._pair.coordinates(self._to_b(data).inverse())[place])
+            if self.is_translation[place] or self._pair.advance:
+                return angle
         return near + math.remainder(angle - near, 2.0 * math.pi)
 
     def jacobian(self, data: Placed) -> Array:
@@ -154,16 +171,17 @@ class JointMotion:
 
     def slopes(
         self, tree: MovingTree, multipliers: Array, axes: Sequence[int] | None = None
-    ) -> RowSlopes | None:
-        """Derivatives of the rates of some or all axes, as rows; None where an axis turns."""
-        places = range(len(self.is_translation)) if axes is None else axes
+    ) -> RowSlopes:
+        """Derivatives of the rates of some or all axes, as rows."""
+        places = [*range(len(self.axes))] if axes is None else [*axes]
         if self._loop is None:
             J = np.zeros((len(self._J), len(tree.twists)))
             J[:, tree.chain.columns] = self._J
-            return constant_rows(J[[*places]])
+            return constant_rows(J[places])
         if self._constant is None:
-            return None
-        return frame_slopes(tree, [self._frames], [self._constant[[*places]]], [multipliers])
+            turning = PairRates(self._pair), np.eye(len(self.axes))[places]
+            return frame_slopes(tree, [self._frames], [turning], [multipliers])
+        return frame_slopes(tree, [self._frames], [self._constant[places]], [multipliers])
 
     def _rates(self, data: Placed) -> Array:
         """What takes the twist of B relative to A to the rates of the axes, shape (k, 6)."""
@@ -286,100 +304,3 @@ class PointDistance:
         bend = J.T @ (J - np.outer(u, u @ J)) / distance
         turning = self._b.force_slope(tree, u) - self._a.force_slope(tree, u)
         return np.asarray(u @ J), np.asarray(bend + turning)
-
-
-# -- slopes of rows -------------------------------------------------------------------------------
-
-
-class RowSlopes(NamedTuple):
-    """Derivatives of k rows at a state, by the n coordinates of a tree.
-
-    Args:
-        J: the rows, shape (k, n).
-        rate_q: of ``J v`` by positions, shape (k, n).
-        acceleration_q: of ``J a + gamma`` by positions, shape (k, n).
-        acceleration_v: the same by velocities.
-        force_q: of ``J' lam`` by positions, shape (n, n).
-    """
-
-    J: Array
-    rate_q: Array
-    acceleration_q: Array
-    acceleration_v: Array
-    force_q: Array
-
-
-def constant_rows(J: Array) -> RowSlopes:
-    """Slopes of rows that are the same everywhere, shape (k, n)."""
-    none = np.zeros(J.shape)
-    return RowSlopes(J, none, none, none, np.zeros((J.shape[1], J.shape[1])))
-
-
-def stacked(parts: Sequence[RowSlopes], n: int) -> RowSlopes:
-    """Slopes of rows one below the other."""
-    if len(parts) == 1:
-        return parts[0]
-    rows = (np.vstack([np.zeros((0, n)), *(part[k] for part in parts)]) for k in range(4))
-    J, rate_q, acceleration_q, acceleration_v = rows
-    force_q = sum((part.force_q for part in parts), np.zeros((n, n)))
-    return RowSlopes(J, rate_q, acceleration_q, acceleration_v, force_q)
-
-
-Selector = Array | tuple[Pair, Array]
-"""Rows that are the same everywhere, shape (k, 6), or a pair and combinations of its rows."""
-
-
-def frame_slopes(
-    tree: MovingTree,
-    frames: Sequence[tuple[int, int]],
-    selectors: Sequence[Selector],
-    multipliers: Sequence[Array],
-) -> RowSlopes:
-    """Slopes of rows that select components of relative twists, for many pairs of frames at once.
-
-    Args:
-        tree: the robot at its state.
-        frames: frames A and B of each pair.
-        selectors: of each pair.
-        multipliers: of each pair, shape (k,).
-    """
-    relative = tree.relative(frames)
-    here = [
-        selector[1] @ selector[0].selector(T) if isinstance(selector, tuple) else selector
-        for selector, T in zip(selectors, relative.T, strict=True)
-    ]
-    number = [place for place, rows in enumerate(here) for _ in rows]
-    S = np.concatenate(here)[:, :, None]
-    moving = (relative.motion, relative.V_q, relative.A_q, relative.A_v)
-    J, rate_q, by_q, by_v = ((part[number] @ S)[:, :, 0] for part in moving)
-    wrenches = [rows.T @ lam for rows, lam in zip(here, multipliers, strict=True)]
-    slopes = RowSlopes(J, rate_q, by_q, by_v, tree.wrench_slope(frames, wrenches))
-    for place, selector in enumerate(selectors):
-        if isinstance(selector, tuple) and len(here[place]):
-            first = number.index(place)
-            rows = slice(first, first + len(here[place]))
-            _add_turning(slopes, relative, place, rows, selector, multipliers[place])
-    return slopes
-
-
-def _add_turning(
-    slopes: RowSlopes,
-    relative: RelativeSlopes,
-    place: int,
-    rows: slice,
-    turning: tuple[Pair, Array],
-    multipliers: Array,
-) -> None:
-    """Add what it does that a selector ``S(T)`` turns: its ``bias = dS/dt V`` and its own slopes.
-
-    ``bias = sum_i V_i dS/dT_i V``, with the derivatives of ``S`` along the unit twists of B.
-    """
-    (T, V, A, motion, V_q, *_), (pair, selection) = (part[place] for part in relative), turning
-    selector = selection @ pair.selector_slopes(T)  # (6, k, 6)
-    turned = np.tensordot(motion, selector, 1)  # by each coordinate, (n, k, 6)
-    bias_V = (selector @ V).T + np.tensordot(V, selector, 1)
-    bias_T = selection @ pair.bias_slopes(T, V).T
-    slopes.rate_q[rows] += (turned @ V).T
-    slopes.acceleration_q[rows] += (turned @ A).T + bias_T @ motion.T + bias_V @ V_q.T
-    slopes.acceleration_v[rows] += bias_V @ motion.T
-    slopes.force_q[:] += motion @ np.tensordot(multipliers, turned, (0, 1)).T

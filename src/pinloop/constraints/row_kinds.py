@@ -19,7 +19,8 @@ from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
 from ..tolerances import DIFFERENCE_STEP, NO_DIRECTION
-from .relative_motion import JointMotion, RowSlopes, frame_slopes
+from .relative_motion import JointMotion
+from .row_slopes import RowSlopes, frame_slopes
 from .rows import BoundRow, Row, Terms
 
 _UNIVERSE = 0
@@ -187,12 +188,14 @@ class Prescribed(Row):
     """A joint follows a given motion.
 
     Args:
-        joint: joint with one degree of freedom.
+        joint: the joint.
         motion: function of time that returns position, velocity and acceleration [rad, m].
+        axis: axis that moves so, where the joint has several; it must have a coordinate.
     """
 
     joint: str
     motion: Callable[[float], tuple[float, float, float]]
+    axis: str = ""
 
     def bind(self, robot: Mechanism) -> BoundRow:
         """Look the joint up."""
@@ -205,23 +208,22 @@ class _BoundPrescribed(BoundRow):
 
     def __init__(self, robot: Mechanism, row: Prescribed) -> None:
         self._axis, self._motion = JointMotion(robot, row.joint), row.motion
-        if self._axis.coordinates != 1:
-            count = len(self._axis.is_translation)
-            raise BadValue(f"joint '{row.joint}' has {count} degrees of freedom; prescribe one")
-        self.labels = (f"prescribed {row.joint}",)
-        self.angular = (not self._axis.is_translation[0],)
+        self._place = self._axis.axis(row.axis, "Prescribed", measured=True)
+        self.labels = (f"prescribed {row.joint}{row.axis and '.'}{row.axis}",)
+        self.angular = (not self._axis.is_translation[self._place],)
 
     def residual(self, t: float, q: Array, data: pin.Data) -> Array:
         wanted = float(self._at(t)[0])
-        return np.array([self._axis.position(q, data, wanted) - wanted])
+        return np.array([self._axis.position(q, data, wanted, self._place) - wanted])
 
     def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
         _, rate, acceleration = self._at(t)
-        drift = self._axis.drift(data)
-        return self._axis.jacobian(data), np.array([rate]), drift - acceleration
+        one = slice(self._place, self._place + 1)
+        J, drift = self._axis.jacobian(data)[one], self._axis.drift(data)[one]
+        return J, np.array([rate]), drift - acceleration
 
     def slopes(self, tree: MovingTree, multipliers: Array) -> RowSlopes | None:
-        return self._axis.slopes(tree, multipliers)
+        return self._axis.slopes(tree, multipliers, [self._place])
 
     def _at(self, t: float) -> Array:
         """Position, velocity and acceleration at a time, checked."""

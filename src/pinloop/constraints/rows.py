@@ -25,7 +25,8 @@ from ..model.moving_tree import MovingTree
 from ..model.tree import coordinate_names
 from ..model.workspace import remembered
 from .closure import Constraints
-from .relative_motion import JointMotion, RowSlopes, stacked
+from .relative_motion import JointMotion
+from .row_slopes import RowSlopes, stacked
 
 Terms = tuple[Array, Array, Array]
 """``J``, shape (k, nv); ``b`` and ``gamma``, shape (k,): ``J v = b`` and ``J a + gamma = 0``."""

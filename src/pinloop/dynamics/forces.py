@@ -100,23 +100,20 @@ def _damper(
     )
 
 
-@dataclass(frozen=True, eq=False)
 class _JointCoordinate:
-    """The coordinate of a joint with one: value, gradient, slope, as `PointDistance` has them."""
+    """Coordinate of an axis of a joint, counted near a value, as `PointDistance` is one."""
 
-    axis: JointMotion
-    near: float
-
-    @property
-    def needs_kinematics(self) -> bool:
-        return self.axis.closes_loop
+    def __init__(self, robot: Mechanism, joint: str, axis: str, who: str, near: float) -> None:
+        self._motion, self._near = JointMotion(robot, joint), near
+        self._place = self._motion.axis(axis, who, measured=True)
+        self.needs_kinematics = self._motion.closes_loop
 
     def __call__(self, q: Array, data: pin.Data) -> tuple[float, Array]:
-        return self.axis.position(q, data, self.near), self.axis.jacobian(data)[0]
+        x = self._motion.position(q, data, self._near, self._place)
+        return x, self._motion.jacobian(data)[self._place]
 
     def slope(self, tree: MovingTree) -> tuple[Array, Array]:
-        rows = self.axis.slopes(tree, np.ones(1))
-        assert rows is not None  # the axes of pairs with one stand still
+        rows = self._motion.slopes(tree, np.ones(1), [self._place])
         return rows.J[0], rows.force_q
 
 
@@ -124,12 +121,8 @@ Coordinate = _JointCoordinate | PointDistance
 """A coordinate of a robot that a force acts on."""
 
 
-def _joint_coordinate(robot: Mechanism, joint: str, who: str, near: float = 0.0) -> Coordinate:
-    """Coordinate of a joint with one, and its gradient."""
-    axis = JointMotion(robot, joint)
-    if axis.coordinates != 1:
-        raise BadValue(f"{who} needs a joint with one coordinate; '{joint}' has {axis.coordinates}")
-    return _JointCoordinate(axis, near)
+def _axis_name(joint: str, axis: str) -> str:
+    return f"{joint}.{axis}" if axis else joint
 
 
 @public
@@ -139,20 +132,23 @@ class JointSpring(Force):
     """A spring at a joint: ``-stiffness (q - rest)``.
 
     Args:
-        joint: joint with one coordinate; the angle of one that closes a loop is within half a turn
-            of ``rest``.
+        joint: the joint; the angle of one that closes a loop is within half a turn of ``rest``.
         stiffness: [N m/rad, N/m].
         rest: coordinate without load [rad, m].
+        axis: axis that it acts on, where the joint has several, such as "vz"; it must have a
+            coordinate, unlike turns of a ball joint.
     """
 
     joint: str
     stiffness: float
     rest: float = 0.0
+    axis: str = ""
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the joint up."""
-        along = _joint_coordinate(robot, self.joint, "JointSpring", self.rest)
-        return _spring(self, robot, f"spring {self.joint}", along, self.stiffness, self.rest)
+        along = _JointCoordinate(robot, self.joint, self.axis, "JointSpring", self.rest)
+        name = f"spring {_axis_name(self.joint, self.axis)}"
+        return _spring(self, robot, name, along, self.stiffness, self.rest)
 
 
 @public
@@ -162,25 +158,28 @@ class Torque(Force):
     """A drive torque or force at a joint.
 
     Args:
-        joint: joint with one degree of freedom.
+        joint: the joint.
         value: [N m, N], or a function of time.
+        axis: axis that it acts on, where the joint has several, such as "vz".
     """
 
     joint: str
     value: Signal
+    axis: str = ""
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the joint up."""
-        axis = JointMotion(robot, self.joint, "Torque")
+        motion = JointMotion(robot, self.joint)
+        place = motion.axis(self.axis, "Torque")
 
         def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
-            return np.asarray(_value(self.value, t) * axis.jacobian(data)[0])
+            return np.asarray(_value(self.value, t) * motion.jacobian(data)[place])
 
         def slopes(tree: MovingTree, t: float, q: Array, v: Array, data: pin.Data) -> Slopes:
-            rows = axis.slopes(tree, np.array([_value(self.value, t)]))
-            return None if rows is None else (rows.force_q, np.zeros(rows.force_q.shape))
+            rows = motion.slopes(tree, np.array([_value(self.value, t)]), [place])
+            return rows.force_q, np.zeros(rows.force_q.shape)
 
-        name, looks = f"torque {self.joint}", axis.closes_loop
+        name, looks = f"torque {_axis_name(self.joint, self.axis)}", motion.closes_loop
         return ForceOfFunctions(self, robot, name, torque, slopes=slopes, needs_kinematics=looks)
 
 
@@ -191,11 +190,12 @@ class PD(Force):
     """A PD drive: ``stiffness (target - q) + damping (rate - v)``.
 
     Args:
-        joint: joint with one coordinate.
+        joint: the joint.
         stiffness: [N m/rad, N/m].
         damping: [N m s/rad, N s/m].
         target: position to hold [rad, m], or a function of time.
         rate: rate of the target [rad/s, m/s], or a function of time.
+        axis: axis that it acts on, where the joint has several; it must have a coordinate.
     """
 
     joint: str
@@ -203,6 +203,7 @@ class PD(Force):
     damping: NotNegative
     target: Signal = 0.0
     rate: Signal = 0.0
+    axis: str = ""
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the joint up."""
@@ -211,8 +212,8 @@ class PD(Force):
             pull = self.stiffness * (_value(self.target, t) - x)
             return pull + self.damping * _value(self.rate, t)
 
-        along = _joint_coordinate(robot, self.joint, "PD")
-        name = f"drive {self.joint}"
+        along = _JointCoordinate(robot, self.joint, self.axis, "PD", 0.0)
+        name = f"drive {_axis_name(self.joint, self.axis)}"
         return _damper(self, robot, name, along, self.damping, drive, self.stiffness)
 
 

@@ -25,7 +25,7 @@ from ..errors import BadValue, SingularMass
 from ..linalg.saddle import Saddle, factor_mass
 from ..model.description import Body
 from ..model.mechanism import Mechanism
-from ..model.tree import TreeKinematics
+from ..model.workspace import TreeKinematics
 from ..tolerances import RANK
 from .independence import dependent_coordinates
 

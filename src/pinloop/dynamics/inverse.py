@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from ..assembly.search import null_space
 from ..boundary.arguments import public
 from ..boundary.marks import Array
-from ..constraints.relative_motion import RowSlopes
+from ..constraints.row_slopes import RowSlopes
 from ..constraints.rows import Row, RowSet
 from ..errors import BadValue
 from ..model.mechanism import Mechanism

@@ -88,8 +88,6 @@ def _losses(
                 by_v[columns] -= np.diag(loss(coefficients, v)[1])
                 continue
             axes = motion.slopes(tree, loss(coefficients, motion.jacobian(data) @ v)[0])
-            if axes is None:
-                return None
             resistance = axes.J.T * loss(coefficients, axes.J @ tree.velocity)[1]
             by_q += axes.force_q - resistance @ axes.rate_q
             by_v -= resistance @ axes.J

@@ -185,7 +185,8 @@ def in_absolute_coordinates(
     cut = [
         replace(joint, cut=True)
         for joint in description.joints
-        if (joint.pair.rows and joint.pair.dof) or joint.cut is True
+        if joint.cut is True
+        or (joint.pair.dof and (joint.pair.rows or not {joint.parent, joint.child} & ground))
     ]
     welds = [j for j in description.joints if j.pair.dof == 0 and j.cut is not True]
     free = []

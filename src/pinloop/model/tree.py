@@ -6,7 +6,7 @@ frame of a one-axis joint sits where the pair is, with the axes of the child bod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,11 +22,9 @@ from ..units import ANGLES, LENGTHS, rates
 from .description import GROUND, Body, Description, Joint
 from .graph import FundamentalLoop, SpanningTree, TreeEdge, spanning_tree
 from .pairs import Pair, TreeJoint
-from .workspace import create_data
+from .workspace import TreeKinematics, create_data
 
 _BIG = float("inf")
-_LARGE = 64
-"""Coordinates beyond which no `pin.Data` is made for kinematics: its tensors take 32 nv^3 bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,6 +256,20 @@ def coordinate_names(tree: SpanningTree, joint: str) -> tuple[str, ...]:
     return tree_joint.labels[:: 1 if tree_joint.keeps_order else edge.orientation]
 
 
+def tree_coordinates(model: pin.Model, joint: str) -> list[int | tuple[int, int] | None]:
+    """Per velocity of a tree joint its coordinate in q: a number, a cosine and sine, or none."""
+    kind = model.joints[model.getJointId(joint)]
+    counted = [*range(kind.idx_q, kind.idx_q + kind.nv)]
+    if kind.nq == kind.nv:
+        return [*counted]
+    if kind.nv == 1:  # a circle
+        return [(kind.idx_q, kind.idx_q + 1)]
+    if kind.shortname() == "JointModelPlanar":
+        return [None, None, (kind.idx_q + 2, kind.idx_q + 3)]
+    slides = counted[:3] if kind.shortname() == "JointModelComposite" else []
+    return [*slides, *[None] * (kind.nv - len(slides))]
+
+
 def _apply_limits(model: pin.Model, joint_id: int, joint: Joint, orientation: int) -> None:
     """Write limits and losses; a joint without limits is unlimited, not zero."""
     kind = model.joints[joint_id]
@@ -378,59 +390,6 @@ def linear_coordinates(model: pin.Model) -> Mask:
         rows = slice(joint.idx_v, joint.idx_v + joint.nv)
         linear[rows] = np.linalg.norm(twists[3:], axis=0) < PURE_TRANSLATION
     return linear
-
-
-class TreeKinematics:
-    """Placements and Jacobian of a tree at one configuration, in memory linear in its joints.
-
-    What `Constraints` reads of a `pin.Data`, under the same names. A `pin.Data` itself does the
-    work as long as it is small; the results agree to rounding.
-
-    Attributes:
-        oMi: placements of all joints in the world.
-        oMf: those of all frames.
-        J: twists of all coordinates, in world axes at the world's origin, shape (6, nv).
-    """
-
-    def __init__(self, model: pin.Model) -> None:
-        self._model = model
-        self._q: Array | None = None
-        self._data = model.createData() if model.nv <= _LARGE else None
-        if self._data is None:
-            joints = ((joint, joint.createData()) for joint in model.joints)
-            placed = zip(model.parents, model.jointPlacements, joints, strict=True)
-            self._joints = list(placed)[1:]
-            self._frames = [(frame.parentJoint, frame.placement) for frame in model.frames]
-        self.oMi: Sequence[pin.SE3] = ()
-        self.oMf: Sequence[pin.SE3] = ()
-        self.J = np.zeros((6, model.nv))
-
-    def __reduce__(self) -> tuple[Callable[[pin.Model], TreeKinematics], tuple[pin.Model]]:
-        """Pinocchio's joints cannot be pickled: the work space is made anew."""
-        return TreeKinematics, (self._model,)
-
-    def update(self, q: Array) -> TreeKinematics:
-        """Move to a configuration, shape (nq,), if it is another one; returns itself."""
-        if self._q is not None and np.array_equal(q, self._q):
-            return self
-        self._q = np.array(q)
-        model, data = self._model, self._data
-        if data is not None:
-            pin.computeJointJacobians(model, data, q)
-            pin.updateFramePlacements(model, data)
-            self.oMi, self.oMf = data.oMi, data.oMf
-            self.J = data.J.reshape(6, -1)  # (6,) for nv = 1
-            return self
-        placed = [pin.SE3.Identity()]
-        for parent, placement, (joint, moved) in self._joints:
-            joint.calc(moved, q)
-            oMi = placed[parent] * placement * moved.M
-            placed.append(oMi)
-            columns = slice(joint.idx_v, joint.idx_v + joint.nv)
-            self.J[:, columns] = oMi.toActionMatrix() @ np.reshape(moved.S, (6, -1))
-        self.oMi = placed
-        self.oMf = [placed[parent] * placement for parent, placement in self._frames]
-        return self
 
 
 def spread_of_joints(model: pin.Model) -> float:

@@ -301,7 +301,8 @@ def check_cuts(description: Description, tree: SpanningTree) -> Description:
     cuts = {joint.name: joint for joint in tree.cuts}
     for coupling in description.couplings:
         loops = {name: cuts[name] for name in coupling.joints if name in cuts}
-        bare = [name for name, x in loops.items() if x.pair.rates(pin.SE3.Identity()) is None]
+        home = pin.SE3.Identity()
+        bare = [name for name, x in loops.items() if np.isnan(x.pair.coordinates(home)).any()]
         if bare or coupling.turn_period(loops) is None:
             names = ", ".join(f"'{name}'" for name in bare or loops)
             raise LoadError(

@@ -8,13 +8,15 @@ stands in one that was just taken is of no meaning.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+import numpy as np
 import pinocchio as pin
 
+from ..boundary.marks import Array
 from ..errors import BadValue
 
 Parameters = ParamSpec("Parameters")
@@ -146,3 +148,60 @@ def _available() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         return None
+
+
+_MANY = 64
+"""Coordinates beyond which no `pin.Data` is made for kinematics: its tensors take 32 nv^3 bytes."""
+
+
+class TreeKinematics:
+    """Placements and Jacobian of a tree at one configuration, in memory linear in its joints.
+
+    What `Constraints` reads of a `pin.Data`, under the same names. A `pin.Data` itself does the
+    work as long as it is small; the results agree to rounding.
+
+    Attributes:
+        oMi: placements of all joints in the world.
+        oMf: those of all frames.
+        J: twists of all coordinates, in world axes at the world's origin, shape (6, nv).
+    """
+
+    def __init__(self, model: pin.Model) -> None:
+        self._model = model
+        self._q: Array | None = None
+        self._data = model.createData() if model.nv <= _MANY else None
+        if self._data is None:
+            joints = ((joint, joint.createData()) for joint in model.joints)
+            placed = zip(model.parents, model.jointPlacements, joints, strict=True)
+            self._joints = list(placed)[1:]
+            self._frames = [(frame.parentJoint, frame.placement) for frame in model.frames]
+        self.oMi: Sequence[pin.SE3] = ()
+        self.oMf: Sequence[pin.SE3] = ()
+        self.J = np.zeros((6, model.nv))
+
+    def __reduce__(self) -> tuple[Callable[[pin.Model], TreeKinematics], tuple[pin.Model]]:
+        """Pinocchio's joints cannot be pickled: the work space is made anew."""
+        return TreeKinematics, (self._model,)
+
+    def update(self, q: Array) -> TreeKinematics:
+        """Move to a configuration, shape (nq,), if it is another one; returns itself."""
+        if self._q is not None and np.array_equal(q, self._q):
+            return self
+        self._q = np.array(q)
+        model, data = self._model, self._data
+        if data is not None:
+            pin.computeJointJacobians(model, data, q)
+            pin.updateFramePlacements(model, data)
+            self.oMi, self.oMf = data.oMi, data.oMf
+            self.J = data.J.reshape(6, -1)  # (6,) for nv = 1
+            return self
+        placed = [pin.SE3.Identity()]
+        for parent, placement, (joint, moved) in self._joints:
+            joint.calc(moved, q)
+            oMi = placed[parent] * placement * moved.M
+            placed.append(oMi)
+            columns = slice(joint.idx_v, joint.idx_v + joint.nv)
+            self.J[:, columns] = oMi.toActionMatrix() @ np.reshape(moved.S, (6, -1))
+        self.oMi = placed
+        self.oMf = [placed[parent] * placement for parent, placement in self._frames]
+        return self

@@ -26,7 +26,7 @@ from ..boundary.marks import Array
 from ..model.graph import Cluster, clusters
 from ..model.mechanism import Mechanism
 from ..model.pairs import Pair
-from ..model.tree import TreeKinematics
+from ..model.workspace import TreeKinematics
 from ..spatial.lie import Algebras, Subspace, identify, span
 from ..tolerances import LAST_BITS, RANK, SELECTION_DUST
 

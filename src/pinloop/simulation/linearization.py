@@ -356,8 +356,6 @@ def _output(
         several = len(motion.axes) > 1
         labels = [f"{name}.{axis}" for axis in motion.axes] if several else [name]
         rows = motion.slopes(tree, np.zeros(len(motion.axes)))
-        if rows is None:
-            raise BadValue(f"the axes of joint '{joint}' turn; name other outputs")
         if joint == name:
             return np.hstack([rows.J @ F, np.zeros((len(rows.J), dv_u.shape[1]))]), labels
         return np.hstack([rows.rate_q @ F + rows.J @ dv_x, rows.J @ dv_u]), labels

@@ -266,7 +266,7 @@ def native_loads(robot: Mechanism, forces: Sequence[Force]) -> tuple[Array, ...]
                 if at is None:
                     near = force.rest if isinstance(force, JointSpring) else 0.0
                     motion = JointMotion(robot, joint)
-                    one = motion.coordinates == 1
+                    one = len(motion.axes) == 1
                     axes.append(_axis(robot, motion, 0, *numbers, near) if one else None)
                     continue
                 terms[:, at.v] += np.array(numbers, dtype=float)[:, None]
@@ -296,7 +296,7 @@ def _axis(
     near: float = 0.0,
 ) -> list[float] | None:
     """An axis of a joint that closes a loop; None if the kernel does not have it."""
-    if motion.loop_axes is None or (stiffness and not motion.measures):
+    if motion.loop_axes is None or (stiffness and motion.is_screw):
         return None
     frames, rates = motion.loop_axes
     ends = [robot.model.frames[frame] for frame in frames]

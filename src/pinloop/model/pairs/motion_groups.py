@@ -50,6 +50,18 @@ class MotionGroup(Pair):
         """Components of the twist; the rate of a screw is that of its angle."""
         return np.eye(6)[[5] if self.advance else np.abs(self.free).argmax(axis=0)]
 
+    def coordinates(self, T: pin.SE3) -> Array:
+        """Shifts along axes that no turn moves, and the angle about z."""
+        member, values = self.closest(T), np.full(6, np.nan)
+        if self.advance:
+            return np.array([member.translation[2] / self.advance])
+        for axis in self.slides if self.turns != "z" else set(self.slides) & {"z"}:
+            if self.turns != "xyz":
+                values[_AXIS[axis]] = member.translation[_AXIS[axis]]
+        if self.turns == "z":
+            values[5] = math.atan2(member.rotation[1, 0], member.rotation[0, 0])
+        return np.asarray(values[np.abs(self.free).argmax(axis=0)])
+
     def closest(self, T: pin.SE3) -> pin.SE3:
         """Member of the group that is closest to ``T``."""
         angle, pitch = 0.0, self.advance
@@ -228,6 +240,20 @@ class Schoenflies(MotionGroup):
     turns, slides = "z", "xyz"
     features = (DIRECTION, DIRECTION)
     tree_joints: ClassVar = {"": product_joint("Px", "Py", "Pz", "Rz", native=_slides_then_turn)}
+
+    def rates(self, T: pin.SE3) -> Array:
+        """Slides along the axes of A, which the turn does not move, as in the tree."""
+        rows = np.zeros((4, 6))
+        rows[:3, :3], rows[3, 5] = T.rotation, 1.0
+        return rows
+
+    def rates_bias(self, T: pin.SE3, V: Array) -> Array:
+        """``R (w x v)``."""
+        return np.append(T.rotation @ np.cross(V[3:], V[:3]), 0.0)
+
+    def coordinates(self, T: pin.SE3) -> Array:
+        """The place of B in A, and the angle."""
+        return np.append(T.translation, super().coordinates(T)[3])
 
 
 def _slides_then_ball() -> object:

@@ -5,6 +5,7 @@ Those that hold a point cannot carry a body.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -62,6 +63,11 @@ class Universal(Pair):
         rows = np.zeros((2, 6))
         rows[0, 3:], rows[1, 3] = T.rotation[2], 1.0
         return rows
+
+    def coordinates(self, T: pin.SE3) -> Array:
+        """Both angles, of ``R_z(a) R_x(b)``."""
+        R = T.rotation
+        return np.array([math.atan2(R[1, 0], R[0, 0]), math.atan2(R[2, 1], R[2, 2])])
 
     @property
     def components(self) -> tuple[tuple[Component, Array], ...]:
@@ -124,6 +130,10 @@ class _PointPair(Pair):
     def rates_bias(self, T: pin.SE3, V: Array) -> Array:
         """``D R (w x v)`` along the other axes ``D``."""
         return np.append(self._others @ T.rotation @ np.cross(V[3:], V[:3]), np.zeros(3))
+
+    def coordinates(self, T: pin.SE3) -> Array:
+        """Place of B's origin along the other axes; turns in space have none."""
+        return np.append(self._others @ T.translation, np.full(3, np.nan))
 
     @property
     def _others(self) -> Array:

@@ -165,6 +165,10 @@ class Pair(ABC):
         """``dR/dt V`` of these rows, shape (dof,); zero where they turn about ``V`` itself."""
         return np.zeros(self.dof)
 
+    def coordinates(self, T: pin.SE3) -> Array:
+        """Coordinates of which these are the rates, shape (dof,); NaN where a rate has none."""
+        return np.full(self.dof, np.nan)
+
     @abstractmethod
     def residual(self, T: pin.SE3) -> Array:
         """Closure residual of the placement ``T`` of B in A, shape (rows,), m and rad."""
