@@ -32,6 +32,16 @@ def carriages(search: Search | bool = True, count: int = 4) -> pl.Study:
 # -- what a study says ----------------------------------------------------------------------------
 
 
+def test_a_person_says_what_else_is_searched_by() -> None:
+    """Separation, and the displacement towards them where they are in a direction."""
+    setup = carriages(search=False).setup
+    plain, at, towards = (
+        set(pl.safety.Search(person=person).chosen(setup))
+        for person in (None, {"point": (9.0, 0.0, 0.0)}, {"direction": (1, 0, 0)})
+    )
+    assert at == plain | {"separation"} and towards == at | {"displacement:1,0,0"}
+
+
 def test_a_headline_has_its_interval(tmp_path: Path) -> None:
     """That of its own stop, by sampling, with what makes it; kept on the disk."""
     study = wheels.study(pl.safety.Random(6, 1), tmp_path / "w.csv", search=True)

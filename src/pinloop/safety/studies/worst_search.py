@@ -25,7 +25,7 @@ from ...tolerances import LIMIT_PASSED, SAME
 from ..stopping import StopResult
 from ..stopping.prepared_robot import tool_of
 from .cases import TOOL_PLACE, Row, Setup, Values, joint_columns
-from .criteria import SEPARATION, Criterion, known_criteria
+from .criteria import DISPLACEMENT, SEPARATION, Criterion, known_criteria
 from .local_search import LocalSearch, share_budget
 from .order_statistics import Sampled, describe_samples
 from .space import Sampling, Sobol, Variable, drawn
@@ -43,8 +43,8 @@ class Search:
 
     Args:
         criteria: what to search by, see `worst_case`; by default time, travel of the tool,
-            clearance where there are obstacles, angle of every joint, and separation where a person
-            is given.
+            clearance where there are obstacles, angle of every joint, and where a person is given
+            separation, and displacement of the tool in their direction, if that is given.
         evaluations: stops per criterion; derivatives of one count as two.
         starts: of the worst cases known so far, how many it starts from, per criterion.
         corners: cases at ends of ranges that are looked at first.
@@ -69,7 +69,10 @@ class Search:
         if names is None:
             every = known_criteria(setup, None)
             names = tuple(name for name in every if name.partition(":")[0] not in _LOADS)
-            names += () if self.person is None else (SEPARATION,)
+            if self.person is not None:
+                towards = self.person.get("direction")
+                words = () if towards is None else (",".join(map(str, towards)),)
+                names += (SEPARATION, *(f"{DISPLACEMENT}:{word}" for word in words))
         return known_criteria(setup, names, self.person)
 
 
