@@ -124,7 +124,7 @@ def _grid(annex: AnnexB, category: int, axis: str, share: float) -> Table:
     times = _texts([[_part(stop, "time", 1e3) for stop in row] for row in table])
     rows = []
     for speed, row, travel, time in zip(shares, table, travels, times, strict=True):
-        rate = f"{units.factor * speed * annex.speeds[axis]:.4g} {units.shown}/s"
+        rate = f"{units.factor * speed * annex.speeds[axis]:.3g} {units.shown}/s"
         cells: list[str | Cell] = [
             text if stop is None or stop.outcome == "stopped" else _outcome(stop)
             for stop, text in zip(row, travel, strict=True)

@@ -124,7 +124,7 @@ def draw_zones(title: str, zones: Zones) -> Picture:
         axes.set_aspect("equal")
         axes.set(xlabel="x [m]", ylabel="y [m]", facecolor="#dcefdc")
         handles: list[Any] = []
-        allowed = ("0 %: the robot must stand", *(f"{100 * s:g} %" for s in zones.shares))
+        allowed = ("0 %: the robot must be at rest", *(f"{100 * s:g} %" for s in zones.shares))
         for k in range(len(zones.shares) - 1, -1, -1):  # the smallest zone above all others
             color = tuple(shades[k])
             low = min(float(worst[k].min()), -1.0)
@@ -135,10 +135,8 @@ def draw_zones(title: str, zones: Zones) -> Picture:
         handles.append(Patch(facecolor="#dcefdc", edgecolor="#444c56", label=allowed[-1]))
         swept = PolyCollection(zones.footprint, facecolors="#444c56", edgecolors="none", zorder=3)
         axes.add_collection(swept)
-        handles.append(Patch(facecolor="#444c56", label="swept at full share"))
-        axes.legend(
-            handles=handles, title="allowed speed", loc="center left", bbox_to_anchor=(1.0, 0.5)
-        )
+        handles.append(Patch(facecolor="#444c56", label="swept at full speed"))
+        figure.legend(handles=handles, title="allowed speed", loc="outside right center")
     return figure
 
 

@@ -96,12 +96,10 @@ class _Pages:
             parse_math=False,
         )
 
-    def band(self, height: float, color: str) -> None:
+    def band(self, height: float, color: str, width: float) -> None:
         """Shade a strip below the top of the line."""
         from_left, bottom = _MARGIN / _PAGE[0], (self.y - height) / _PAGE[1]
-        axes = self.figures[-1].add_axes(
-            (from_left, bottom, self.room / _PAGE[0], height / _PAGE[1])
-        )
+        axes = self.figures[-1].add_axes((from_left, bottom, width / _PAGE[0], height / _PAGE[1]))
         axes.set_facecolor(color)
         axes.set(xticks=[], yticks=[])
         for spine in axes.spines.values():
@@ -196,6 +194,11 @@ class _Layout:
             yield x, x + width
             x += width + _GAP
 
+    @property
+    def width(self) -> float:
+        """Right end of the last column [points]."""
+        return sum(self.widths) + _GAP * (len(self.widths) - 1)
+
     def lines(self, row: Sequence[Cell]) -> list[list[str]]:
         """The lines of each cell of a row."""
         return [
@@ -216,16 +219,16 @@ def _laid_out(table: Table, room: float) -> _Layout:
         for run in table.runs():
             over = _width(table.heading_over(run), size)
             widths[run[0]] += max(0.0, over - sum(widths[k] for k in run) - _GAP * (len(run) - 1))
-        spare = room - sum(widths) - _GAP * (len(widths) - 1)
-        if spare >= 0.0 or size <= _LEAST:
-            return _Layout(table, size, tuple(widths))
+        layout = _Layout(table, size, tuple(widths))
+        if layout.width <= room or size <= _LEAST:
+            return layout
         size -= 0.5
 
 
 def _parts(table: Table, room: float) -> Iterator[_Layout]:
     """A table, cut into several with the same first column where it is too wide."""
     layout, runs = _laid_out(table, room), table.runs()
-    if len(runs) < 2 or [*layout.spans()][-1][1] <= room:
+    if len(runs) < 2 or layout.width <= room:
         yield layout
         return
     for half in (runs[: len(runs) // 2], runs[len(runs) // 2 :]):
@@ -246,7 +249,7 @@ def _set_table(pages: _Pages, layout: _Layout) -> None:
         if pages.need(height):
             _set_headings(pages, layout)
         if number % 2:
-            pages.band(height, _BAND)
+            pages.band(height, _BAND, layout.width)
         top = pages.y
         for k, ((left, right), lines) in enumerate(zip(layout.spans(), cells, strict=True)):
             aligned, color = table.columns[k].right, _COLORS.get(row[k].mark, "black")
@@ -273,5 +276,5 @@ def _set_headings(pages: _Pages, layout: _Layout) -> None:
         under = column.heading_under
         pages.write(_MARGIN + x, under, size, color=_GREY, right=column.right)
     pages.y -= step
-    pages.band(0.6, "#c3c9d1")
+    pages.band(0.6, "#c3c9d1", layout.width)
     pages.y -= 0.3 * step

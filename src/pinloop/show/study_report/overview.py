@@ -96,10 +96,15 @@ def known_worst(study: Study, measure: QuantityDistribution) -> float:
     return measure.spread.worst if case is None else case.value
 
 
+def searched_case(study: Study, measure: QuantityDistribution) -> WorstCase | None:
+    """The worst case by a quantity that the search knows."""
+    known = {} if study.searched is None else study.searched.cases
+    return known.get(measure.quantity.criterion)
+
+
 def found_case(study: Study, measure: QuantityDistribution) -> WorstCase | None:
     """The case of the search that is worse by a quantity than all samples."""
-    known = {} if study.searched is None else study.searched.cases
-    case = known.get(measure.quantity.criterion)
+    case = searched_case(study, measure)
     return None if case is None or case.value == measure.spread.worst else case
 
 
@@ -110,6 +115,8 @@ def _worst(study: Study, measure: QuantityDistribution) -> Card:
     touches = quantity.kind == "clearance" and value <= 0.0
     before = "touches an obstacle; " if touches else ""
     more = f"median {quantity.text(spread.median)}, 95 % {over} {quantity.text(spread.most)}"
+    if (case := searched_case(study, measure)) is not None and case.interval is not None:
+        more += f"; as brake data vary, {case.interval.text}"
     if found is not None:
         before += "found by the search; "
         more = f"worst sample {quantity.text(spread.worst)}, {more}"
