@@ -7,15 +7,24 @@ namespace pinloop {
 
 namespace {
 
-PINLOOP_WIDE void subtract(const Part *four, std::size_t count, double *__restrict q,
-                           double *__restrict v) {
-    const auto [a, qa, va] = four[0];
-    const auto [b, qb, vb] = four[1];
-    const auto [c, qc, vc] = four[2];
-    const auto [d, qd, vd] = four[3];
-    for (std::size_t k = 0; k < count; ++k) {
-        q[k] -= (qa * a[k] + qb * b[k]) + (qc * c[k] + qd * d[k]);
-        v[k] -= (va * a[k] + vb * b[k]) + (vc * c[k] + vd * d[k]);
+// Of W fours of columns from the k-th on; what is missing by positions alone comes last.
+template <int W>
+PINLOOP_INSIDE void combine_columns(const Part *part, const Part *both, const Part *end,
+                                    std::size_t k, double *to, std::size_t next) {
+    Wide by_q[W] = {}, by_v[W] = {};
+    for (; part != both; ++part) {
+        for (int c = 0; c < W; ++c) {
+            const Wide &response = reinterpret_cast<const Wide *>(part->response + k)[c];
+            by_q[c] -= part->q * response, by_v[c] -= part->v * response;
+        }
+    }
+    for (; part != end; ++part) {
+        const Wide *response = reinterpret_cast<const Wide *>(part->response + k);
+        for (int c = 0; c < W; ++c) by_q[c] -= part->q * response[c];
+    }
+    for (int c = 0; c < W; ++c) {
+        reinterpret_cast<Wide *>(to + k)[c] = by_q[c];
+        reinterpret_cast<Wide *>(to + next + k)[c] = by_v[c];
     }
 }
 
@@ -48,7 +57,7 @@ Derivatives::Derivatives(std::shared_ptr<const Tables> tables, const std::vector
     const std::vector<double> none(held);
     dynamics_.hold({rows.begin(), rows.begin() + held}, none, none, armature);
     width_ = fours(n_ + held_ + locked()), columns_ = fours(n_ + held_);
-    chains_.resize(n_), related_.resize(n_), touching_.resize(n_);
+    for (auto *list : {&chains_, &related_, &touching_}) list->resize(n_);
     tied_.resize(this->tables().loops.size());
     for (std::size_t k = 0; k < n_; ++k) {
         for (int j = static_cast<int>(k); j >= 0; j = this->tables().before[j]) {
@@ -65,9 +74,10 @@ Derivatives::Derivatives(std::shared_ptr<const Tables> tables, const std::vector
     gained_.resize(this->tables().links.size()), behind_.resize(gained_.size());
     turn_.resize(n_), bend_.resize(n_), rate_.resize(n_);
     load_q_.resize(n_ * n_), load_v_.resize(n_ * n_);
-    rows_.resize(3 * n_ * m_), motions_.resize(18 * n_), moved_.resize(3 * n_), sizes_.resize(m_);
-    covectors_.resize(6 * m_), shared_.resize(3 * n_ * held_), spread_.resize(held_ * m_);
-    parts_.resize(n_ + m_ + 3), gram_.resize(held_ * held_), rests_.resize((m_ - held_) * n_);
+    rows_.resize(3 * n_ * m_), motions_.resize(18 * n_), sizes_.resize(m_);
+    covectors_.resize(6 * m_), roots_.resize(n_ * columns_ / 4), moved_.resize(3 * n_);
+    shared_.resize(3 * n_ * held_), spread_.resize(held_ * m_);
+    parts_.resize(n_ + m_), gram_.resize(held_ * held_), rests_.resize((m_ - held_) * n_);
     basis_.resize(held_ * columns_ / 4), dependence_.resize((m_ - held_) * held_);
     for (std::size_t r = 0; r < held_; ++r) spread_[r * (m_ + 1)] = -1.0;
 }
@@ -79,16 +89,17 @@ void Derivatives::tie(int row) {
     if (given.loop < 0) return;
     const Loop &loop = tables().loops[given.loop];
     Tied &tied = tied_[given.loop];
-    std::vector<double> sides(n_);
     const int last = tables().last_velocity(loop.link_a);
-    for (int k = tables().last_velocity(loop.link_b); k >= 0; k = tables().before[k]) ++sides[k];
-    for (int k = last; k >= 0; k = tables().before[k]) --sides[k];
+    std::vector<double> sides(n_);
+    for (int k = last; k >= 0; k = tables().before[k]) ++sides[k];
+    for (int k = tables().last_velocity(loop.link_b); k >= 0; k = tables().before[k]) {
+        --sides[k];
+        for (int j = last; j >= 0; j = tables().before[j]) related_[k].push_back(j);
+    }
     for (std::size_t k = 0; k < n_; ++k) {
         if (sides[k] == 0.0) continue;
         touching_[k].push_back(row);
-        if (!tied.rows.empty()) continue;
-        tied.sides.push_back({static_cast<int>(k), sides[k]});
-        for (int j = last; j >= 0; j = tables().before[j]) related_[k].push_back(j);
+        if (tied.rows.empty()) tied.sides.push_back({static_cast<int>(k), sides[k]});
     }
     tied.loop = given.loop, tied.rows.push_back(row);
 }
@@ -111,7 +122,7 @@ bool Derivatives::at(const double *q, const double *v, const double *tau, double
     differentiate_couplings(q, v, to);
     for (std::size_t i = 0; i < m_; ++i) {
         std::copy(line(i), line(i) + n_, to.J + i * n_);
-        std::copy(&rows_[3 * i * n_], &rows_[3 * i * n_] + n_, to.rates + i * n_);
+        std::copy(&rows_[(3 * i + 2) * n_], &rows_[(3 * i + 3) * n_], to.rates + i * n_);
     }
     combine(to.slopes);
     return true;
@@ -148,7 +159,7 @@ void Derivatives::weigh(Tied &tied, const double *lam) {
         tied.wrench += lam[i] * covector;
         put(covector, &covectors_[6 * i], 1);
     }
-    if (loop.link_a >= 0) behind_[loop.link_a].wrench += tied.wrench;
+    if (loop.link_a >= 0) behind_[loop.link_a].still += tied.wrench;
     if (loop.link_b >= 0) behind_[loop.link_b].wrench += -1.0 * tied.wrench;
 }
 
@@ -168,6 +179,7 @@ PINLOOP_WIDE void Derivatives::differentiate_loads() {
             behind_[parent].coriolis += behind_[i].coriolis;
             behind_[parent].coriolis += coriolis(Y, tree_.velocity(i) - tree_.velocity(parent));
             behind_[parent].wrench += behind_[i].wrench + Y * (gained_[i] - gained(parent));
+            behind_[parent].still += behind_[i].still;
         }
         const auto force = [&C](const Vec &w) { return Spatial{cross(w, C.p), C.N * w}; };
         for (; k >= 0 && tables().link_of[k] == i; --k) {
@@ -175,13 +187,14 @@ PINLOOP_WIDE void Derivatives::differentiate_loads() {
             const Vec back =
                 cross(C.p, S.v) + Vec{dot(C.N.x, S.w), dot(C.N.y, S.w), dot(C.N.z, S.w)};
             const Spatial by_q = force(turn_[k].w) + Y * bend_[k], by_v = force(S.w) + Y * rate_[k];
-            const Spatial outside = by_q + cross_dual(S, F);
+            const Spatial outside = by_q + cross_dual(S, F), still = cross_dual(S, behind_[i].still);
             for (int j : chains_[k]) {
-                load_q_[j * n_ + k] = dot(momentum, bend_[j]) + dot(back, turn_[j].w);
+                load_q_[j * n_ + k] = dot(momentum, bend_[j]) + dot(back, turn_[j].w) +
+                                      dot(tree_.columns[j], still);
                 load_v_[j * n_ + k] = dot(momentum, rate_[j]) + dot(back, tree_.columns[j].w);
                 if (j == k) continue;
                 const bool inside = tables().link_of[j] == i;  // another twist of the joint
-                load_q_[k * n_ + j] = dot(tree_.columns[j], inside ? by_q : outside);
+                load_q_[k * n_ + j] = dot(tree_.columns[j], inside ? by_q - still : outside);
                 load_v_[k * n_ + j] = dot(tree_.columns[j], by_v);
             }
         }
@@ -193,6 +206,12 @@ PINLOOP_WIDE void Derivatives::differentiate_loop(const Tied &tied) {
     const Loop &loop = tables().loops[tied.loop];
     const Spatial V_a = tree_.velocity(loop.link_a), V_b = tree_.velocity(loop.link_b);
     const Spatial A_a = tree_.drift(loop.link_a) + gained(loop.link_a);
+    for (int k = tables().last_velocity(loop.link_b); k >= 0; k = tables().before[k]) {
+        const Spatial turned = cross_dual(tree_.columns[k], tied.wrench);
+        for (int j = tables().last_velocity(loop.link_a); j >= 0; j = tables().before[j]) {
+            load_q_[k * n_ + j] += dot(tree_.columns[j], turned);
+        }
+    }
     const std::size_t many = tied.sides.size();
     for (std::size_t s = 0; s < many; ++s) {
         const auto [k, side] = tied.sides[s];
@@ -200,13 +219,9 @@ PINLOOP_WIDE void Derivatives::differentiate_loop(const Tied &tied) {
         const Spatial rate = turn_[k] - cross(V_a, S);
         const Spatial by_q = bend_[k] + cross(S, A_a) - cross(V_a, turn_[k]) - cross(V_b, rate);
         const Spatial by_v = rate_[k] - cross(V_a + V_b, S);
-        put(-side * rate, &motions_[s], 3 * many);
-        put(-side * by_q, &motions_[s + many], 3 * many);
-        put(-side * by_v, &motions_[s + 2 * many], 3 * many);
-        const Spatial turned = side * cross_dual(S, tied.wrench);
-        for (int j = tables().last_velocity(loop.link_a); j >= 0; j = tables().before[j]) {
-            load_q_[k * n_ + j] += dot(tree_.columns[j], turned);
-        }
+        put(side * by_q, &motions_[s], 3 * many);
+        put(side * by_v, &motions_[s + many], 3 * many);
+        put(side * rate, &motions_[s + 2 * many], 3 * many);
     }
     for (int i : tied.rows) {
         std::fill(moved_.begin(), moved_.end(), 0.0);
@@ -228,8 +243,8 @@ void Derivatives::differentiate_couplings(const double *q, const double *v, cons
                 slope = slope * q[term.q] + value, value = value * q[term.q] + term.polynomial[k];
             }
             double *row = &rows_[3 * i * n_ + term.v];
-            row[0] = bend * v[term.v], row[2 * n_] = 2.0 * row[0];
-            row[n_] = bend * to.a[term.v] + third * v[term.v] * v[term.v];
+            row[2 * n_] = bend * v[term.v], row[n_] = 2.0 * row[2 * n_];
+            row[0] = bend * to.a[term.v] + third * v[term.v] * v[term.v];
             load_q_[term.v * (n_ + 1)] -= bend * to.reactions[i];
         }
     }
@@ -238,28 +253,31 @@ void Derivatives::differentiate_couplings(const double *q, const double *v, cons
 // What loads and rows miss, times the responses to it.
 PINLOOP_WIDE void Derivatives::combine(double *slopes) {
     const bool spreads = m_ > held_;
-    const double *lines = spreads ? shared_.data() : rows_.data() + n_;
+    const double *lines = spreads ? shared_.data() : rows_.data();
     std::fill(shared_.begin(), shared_.end(), 0.0);
     for (std::size_t r = 0; spreads && r < held_; ++r) {
-        subtract(&shared_[3 * r * n_], 2 * n_, &spread_[r * m_], 1, &rows_[n_], 3 * n_, m_);
+        subtract(&shared_[3 * r * n_], 2 * n_, &spread_[r * m_], 1, rows_.data(), 3 * n_, m_);
     }
     for (std::size_t j = 0; j < n_; ++j) {
-        Part *end = parts_.data();
+        Part *both = parts_.data();
+        const double *loads_q = &load_q_[j * n_], *loads_v = &load_v_[j * n_];
         for (int i : related_[j]) {
-            const double q = load_q_[j * n_ + i], v = load_v_[j * n_ + i];
-            if (q != 0.0 || v != 0.0) *end++ = {&responses_[i * width_], q, v};
+            if (loads_v[i] != 0.0) *both++ = {&responses_[i * width_], loads_q[i], loads_v[i]};
         }
         for (std::size_t t = 0; t < (spreads ? held_ : touching_[j].size()); ++t) {
             const std::size_t r = spreads ? t : touching_[j][t];
             const double *line = lines + 3 * r * n_ + j;
-            *end++ = {&responses_[(n_ + r) * width_], line[0], line[n_]};
+            *both++ = {&responses_[(n_ + r) * width_], line[0], line[n_]};
         }
-        while ((end - parts_.data()) % 4 != 0) *end++ = {responses_, 0.0, 0.0};
-        double *by_q = slopes + j * width_, *by_v = by_q + n_ * width_;
-        std::fill(by_q, by_q + width_, 0.0), std::fill(by_v, by_v + width_, 0.0);
-        for (const Part *four = parts_.data(); four != end; four += 4) {
-            subtract(four, width_, by_q, by_v);
+        Part *end = both;
+        for (int i : related_[j]) {
+            if (loads_v[i] == 0.0) *end++ = {&responses_[i * width_], loads_q[i], 0.0};
         }
+        const Part *first = parts_.data();
+        double *to = slopes + j * width_;
+        std::size_t k = 0;
+        for (; k + 12 <= width_; k += 12) combine_columns<3>(first, both, end, k, to, n_ * width_);
+        for (; k < width_; k += 4) combine_columns<1>(first, both, end, k, to, n_ * width_);
     }
 }
 

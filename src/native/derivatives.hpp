@@ -13,6 +13,8 @@
 #else
 #define PINLOOP_WIDE
 #endif
+#define PINLOOP_INSIDE [[gnu::always_inline]] inline
+typedef double Wide __attribute__((vector_size(32), aligned(8), may_alias));
 
 namespace pinloop {
 
@@ -35,7 +37,7 @@ struct Part {
 struct alignas(32) Four { double x[4]; };
 inline std::size_t fours(std::size_t count) { return (count + 3) / 4 * 4; }
 
-// Take rows times factors, four at a time, which takes half as long.
+// Take rows times factors.
 void subtract(double *to, std::size_t count, const double *factors, std::size_t step,
               const double *rows, std::size_t length, std::size_t many);
 
@@ -61,23 +63,22 @@ class Derivatives {
     const Tables &tables() const { return dynamics_.tables(); }
 
   private:
-    // Rows of one loop, and velocities that move B alone, 1, or A alone, -1.
+    // Rows of one loop, and velocities that move A alone, 1, or B alone, -1.
     struct Tied {
         int loop;
         std::vector<int> rows;
         std::vector<std::pair<int, double>> sides;
         Spatial wrench;  // of its rows on B
     };
-    // What the links behind one add, as they move otherwise than it does.
+    // What the links behind one add, as they move otherwise than it does, and what does not turn.
     struct Behind {
         Coriolis coriolis;
-        Spatial wrench;
+        Spatial wrench, still;
     };
 
     int locked() const { return static_cast<int>(dynamics_.given_.size()); }
     void tie(int row);
     bool invert();
-    void lower(double *x, std::size_t first, std::size_t last) const;
     bool spread(const double *a);
     void accelerate(const double *a);
     void weigh(Tied &tied, const double *lam);
@@ -102,9 +103,9 @@ class Derivatives {
     std::vector<Spatial> gained_, turn_, bend_, rate_;
     std::vector<Behind> behind_;
     std::vector<Part> parts_;
-    // By each position or velocity: loads; per row its rate by positions, its acceleration by both.
+    // By each position or velocity: loads; per row its acceleration by both, its rate by positions.
     std::vector<double> load_q_, load_v_, rows_, motions_, covectors_, moved_, shared_;
-    std::vector<Four> basis_;
+    std::vector<Four> basis_, roots_;  // T and R^-1; L'^-1
     std::vector<double> gram_, dependence_, rests_, spread_, sizes_;
     double *responses_ = nullptr;  // where they are written
 };

@@ -7,20 +7,30 @@
 
 namespace pinloop {
 
-PINLOOP_WIDE void subtract(double *__restrict to, std::size_t count, const double *factors,
-                           std::size_t step, const double *rows, std::size_t length,
-                           std::size_t many) {
-    for (std::size_t i = 0; i < many; i += 4) {
-        const double *row[4] = {rows, rows, rows, rows};
-        double f[4] = {};
-        for (std::size_t k = 0; k < 4 && i + k < many; ++k) {
-            f[k] = factors[(i + k) * step], row[k] = rows + (i + k) * length;
-        }
-        const auto [a, b, c, d] = row;
-        const auto [fa, fb, fc, fd] = f;
-        for (std::size_t k = 0; k < count; ++k) {
-            to[k] -= (fa * a[k] + fb * b[k]) + (fc * c[k] + fd * d[k]);
-        }
+// Of W fours of columns, which stay in registers meanwhile.
+template <int W>
+PINLOOP_INSIDE void subtract_columns(double *to, const double *factors, std::size_t step,
+                                     const double *rows, std::size_t length, std::size_t many) {
+    Wide sums[W], *all = reinterpret_cast<Wide *>(to);
+    for (int c = 0; c < W; ++c) sums[c] = all[c];
+    for (std::size_t i = 0; i < many; ++i) {
+        const Wide *row = reinterpret_cast<const Wide *>(rows + i * length);
+        for (int c = 0; c < W; ++c) sums[c] -= factors[i * step] * row[c];
+    }
+    for (int c = 0; c < W; ++c) all[c] = sums[c];
+}
+
+PINLOOP_WIDE void subtract(double *to, std::size_t count, const double *factors, std::size_t step,
+                           const double *rows, std::size_t length, std::size_t many) {
+    std::size_t k = 0;
+    for (; k + 12 <= count; k += 12) {
+        subtract_columns<3>(to + k, factors, step, rows + k, length, many);
+    }
+    for (; k + 4 <= count; k += 4) {
+        subtract_columns<1>(to + k, factors, step, rows + k, length, many);
+    }
+    for (; k < count; ++k) {
+        for (std::size_t i = 0; i < many; ++i) to[k] -= factors[i * step] * rows[i * length + k];
     }
 }
 
@@ -63,11 +73,11 @@ void forward(const double *R, std::size_t m, double *X, std::size_t columns, std
 }  // namespace
 
 // Responses to a torque or a missing acceleration of a row each: accelerations, reactions of the
-// rows and of what is locked. With Y = J L^-1 = R U, U U' = 1 and T = U L'^-1 they are
-//     P = M^-1 - T' T,   K = R'^-1 T,   (Y Y')^-1 = R'^-1 R^-1.
+// rows and of what is locked. With Y = J L^-1 = R U, U U' = 1, N = L'^-1 and T = U N they are
+//     P = N' N - T' T,   K = R'^-1 T,   (Y Y')^-1 = R'^-1 R^-1.
 PINLOOP_WIDE bool Derivatives::invert() {
     const std::size_t n = n_, m = held_, columns = columns_;
-    double *basis = basis_.empty() ? nullptr : basis_[0].x;
+    double *basis = basis_.empty() ? nullptr : basis_[0].x, *N = roots_[0].x, *x = moved_.data();
     for (std::size_t i = 0; i < m; ++i) {
         double *row = &basis[i * columns];
         const double *Y = &dynamics_.Y_[i * n], *G = dynamics_.G_.data();
@@ -84,22 +94,31 @@ PINLOOP_WIDE bool Derivatives::invert() {
         if (!factor(gram_.data(), m)) return false;
         forward(gram_.data(), m, basis, columns, n + 1);
     }
-    for (std::size_t i = 0; i < m; ++i) lower(&basis[i * columns], 0, n);
     std::fill(responses_, responses_ + (n + m) * width_, 0.0);
     for (std::size_t i = 0; i < n; ++i) {
-        double *x = &responses_[i * width_];
-        x[i] = 1.0;
+        const std::size_t first = chains_[i].back();
+        std::fill(x + first, x + i, 0.0), x[i] = -1.0;
         dynamics_.solve_upper(x, chains_[i]);
-        lower(x, chains_[i].back(), i + 1);
-        subtract(x, fours(i + 1), basis + i, columns, basis, columns, m);
-        for (std::size_t j = 0; j < i; ++j) responses_[j * width_ + i] = x[j];
+        for (int j : chains_[i]) N[j * columns + i] = -x[j];
+        subtract(&responses_[i * width_], fours(i + 1), x + first, 1, N + first * columns, columns,
+                 i + 1 - first);
+    }
+    for (double *row = basis, *end = basis + m * columns; row != end; row += columns) {  // -T
+        std::copy(row, row + n, x);
+        std::fill(row, row + n, 0.0);
+        subtract(row, n, x, 1, N, columns, n);
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+        double *to = &responses_[i * width_];
+        subtract(to, fours(i + 1), basis + i, columns, basis, columns, m);
+        for (std::size_t j = 0; j < i; ++j) responses_[j * width_ + i] = to[j];
     }
     for (std::size_t r = 0; r < m; ++r) {
-        double *x = &responses_[(n + r) * width_], *from = &basis[r * columns];
-        subtract(x, fours(n + r + 1), from + n + r, columns, from, columns, m - r);
-        for (std::size_t i = 0; i < n; ++i) responses_[i * width_ + n + r] = x[i];
-        for (std::size_t k = 0; k <= n + r; ++k) x[k] = -x[k];
-        for (std::size_t s = 0; s < r; ++s) responses_[(n + s) * width_ + n + r] = x[n + s];
+        double *to = &responses_[(n + r) * width_], *from = &basis[r * columns];
+        subtract(to, fours(n + r + 1), from + n + r, columns, from, columns, m - r);
+        for (std::size_t i = 0; i < n; ++i) responses_[i * width_ + n + r] = -to[i];
+        for (std::size_t k = n; k <= n + r; ++k) to[k] = -to[k];
+        for (std::size_t s = 0; s < r; ++s) responses_[(n + s) * width_ + n + r] = to[n + s];
     }
     for (int k = 0; k < locked(); ++k) {
         const int h = dynamics_.given_[k];
@@ -110,16 +129,6 @@ PINLOOP_WIDE bool Derivatives::invert() {
         }
     }
     return true;
-}
-
-// L^-1 x, as far as wanted, for an x that is zero before the first.
-PINLOOP_WIDE void Derivatives::lower(double *x, std::size_t first, std::size_t last) const {
-    for (std::size_t k = first; k < last; ++k) {
-        const double *row = &dynamics_.L_[k * n_];
-        double value = x[k];
-        for (int j = tables().before[k]; j >= 0; j = tables().before[j]) value -= row[j] * x[j];
-        x[k] = value * dynamics_.inverse_[k];
-    }
 }
 
 // The other rows as combinations C of those that are held, what they have beside these, and -Q with
@@ -175,7 +184,9 @@ PINLOOP_WIDE bool Derivatives::spread(const double *a) {
 
 void Derivatives::write_reactions(const double *tau, const Derived &to) const {
     const double *lam = dynamics_.lam_.data();
-    for (std::size_t i = 0; i < m_; ++i) {
+    std::copy(lam, lam + held_, to.reactions);
+    std::fill(to.shared, to.shared + held_, 0.0);
+    for (std::size_t i = 0; m_ > held_ && i < m_; ++i) {
         to.reactions[i] = 0.0, to.shared[i] = i < held_ ? 0.0 : 1.0;
         for (std::size_t r = 0; r < held_; ++r) to.reactions[i] -= spread_[r * m_ + i] * lam[r];
         for (std::size_t o = 0; i < held_ && o < m_ - held_; ++o) {

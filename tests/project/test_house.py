@@ -86,7 +86,7 @@ def test_the_kernel_stays_small() -> None:
     sizes = {file.name: file.read_text(encoding="utf-8").count("\n") for file in files}
     slopes = sum(size for name, size in sizes.items() if name.startswith("derivatives"))
     assert len(sizes) > 5 and sum(sizes.values()) - slopes <= 2600 and max(sizes.values()) <= 450
-    assert slopes <= 620
+    assert slopes <= 650
 
 
 def test_what_is_called_above_is_there() -> None:
