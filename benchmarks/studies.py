@@ -1,7 +1,8 @@
-"""Stops per second and core in a study, what more cores bring, memory against the number of cases.
+"""Stops and runs per second, what more cores bring, memory against the number of cases.
 
 Run with ``python -m benchmarks.studies`` from the root of the repository. Random poses and speeds
-of the six-axis arm, category 0, defaults; every row with its numbers goes to the disk.
+of the six-axis arm, category 0, defaults; every row with its numbers goes to the disk. Runs are
+those of `pl.simulate_many`, half a second each, without friction.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import os
 import resource
 import tempfile
 import time
+from itertools import product
 from pathlib import Path
 
 import joblib
+import numpy as np
 
 import pinloop as pl
 
 ROBOT, BRAKES = "urdf/six_axis_arm.urdf", "urdf/six_axis_arm.brakes.yaml"
+_STOPS, _RUNS, _TURNS = 128, 512, 3
 
 
 def main() -> None:
@@ -28,41 +32,33 @@ def main() -> None:
 
 
 def _rates(robot: pl.Mechanism, folder: Path) -> None:
-    """Stops per second, by one process, by threads and by processes on all cores."""
-    count, cores = 256, os.cpu_count() or 1
-    pl.study(
-        robot,
-        BRAKES,
-        sampling=pl.safety.Sobol(16),
-        results=folder / "warm.csv",
-        jobs=1,
-        search=False,
-    )
-    alone = 0.0
-    print("jobs                stops/s   stops/s and CPU second   speedup")
-    for backend, jobs in [
-        ("loky", 1),
-        *([("threading", cores), ("loky", cores)] if cores > 1 else []),
-    ]:
-        results, sampling = folder / f"{backend}{jobs}.csv", pl.safety.Sobol(count)
+    """Stops of a study and runs of a batch per second, on one core and on all, least of turns."""
+    cores, numbers = os.cpu_count() or 1, iter(range(10**6))
+    rng = np.random.default_rng(0)
+    v = rng.uniform(-1.0, 1.0, (_RUNS, robot.nv)) * robot.model.upperVelocityLimit
+
+    def stops(jobs: int) -> None:
+        results, sampling = folder / f"{next(numbers)}.csv", pl.safety.Sobol(_STOPS)
+        pl.study(robot, BRAKES, sampling=sampling, results=results, jobs=jobs, search=False)
+
+    def runs(jobs: int) -> None:
+        pl.simulate_many(robot, robot.neutral, v, until=0.5, losses=False, jobs=jobs)
+
+    print("                          1 job   all cores   speedup   load")
+    for (title, work, count), backend in product(
+        (("stops", stops, _STOPS), ("runs", runs, _RUNS)), ("threading", "loky")
+    ):
+        times = dict[int, list[float]]()
         with joblib.parallel_config(backend=backend):
-            if jobs > 1:  # let them start
-                warm = folder / f"w{backend}.csv"
-                pl.study(
-                    robot,
-                    BRAKES,
-                    sampling=pl.safety.Sobol(64),
-                    results=warm,
-                    jobs=jobs,
-                    search=False,
-                )
-            start, used = time.perf_counter(), time.process_time()
-            pl.study(robot, BRAKES, sampling=sampling, results=results, jobs=jobs, search=False)
-        rate = count / (time.perf_counter() - start)
-        alone = alone or rate
-        own = f"{count / (time.process_time() - used):22.0f}" if jobs == 1 else ""
+            work(cores)  # let them start
+            for _, jobs in product(range(_TURNS), sorted({1, cores})):
+                start = time.perf_counter()
+                work(jobs)
+                times.setdefault(jobs, []).append(time.perf_counter() - start)
+        alone, whole = min(times[1]), min(times[cores])
         kind = {"loky": "processes", "threading": "threads"}[backend]
-        print(f"{jobs:4d} {kind:12s}{rate:10.0f}{own:>25s}{rate / alone:10.2f}")
+        print(f"{title}/s, {kind:14s}{count / alone:10.0f}{count / whole:12.0f}", end="")
+        print(f"{alone / whole:10.2f}{os.getloadavg()[0]:7.1f}")
 
 
 def _memory(robot: pl.Mechanism, folder: Path) -> None:
