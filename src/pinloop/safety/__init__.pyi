@@ -28,8 +28,7 @@ from .standards.trace_fit import TraceFit, fit_traces
 from .standards.traces import Overlay, StopTrace, align
 from .stopping.bands import sample_stop
 from .stopping.differentiation import what_it_depends_on
-from .stopping.guesses import Guesses
-from .stopping.intervals import Interval, StopBands
+from .stopping.intervals import Guesses, Interval, StopBands
 from .stopping.plan import Category0, Category1, Category2, Trigger
 from .stopping.prepared_robot import Payload
 from .stopping.recorded import JointTrajectory

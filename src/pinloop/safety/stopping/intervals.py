@@ -1,4 +1,4 @@
-"""Between what outcomes of a stop are likely to be, and what makes it: values, and their table."""
+"""Guesses among the brake data of a stop, and between what outcomes are likely to be: values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ...boundary.arguments import public
 from ...errors import UnknownName
+from ...tables.number_format import listed
 from ...tables.report import Block, Report, Reported, Table
 from ...units import shown_unit
 
@@ -16,7 +17,7 @@ _DIGITS = 2
 _COUNTS = 0.05
 """Share of an interval that is worth naming, besides the largest."""
 _FEW = 3
-"""So many shares are named."""
+"""So many shares, and joints, are named; of more joints, the number is said."""
 
 
 @public
@@ -119,3 +120,42 @@ class StopBands(Reported):
         ]
         headings = ("<outcome", "<interval", "<mostly by", "share [%]")
         return (Table.of(f"{100.0 * self.level:g} % intervals", headings, rows),)
+
+
+@public
+@dataclass(frozen=True)
+class Guesses:
+    """Guesses among the brake data of a stop; what they leave open is in `StopResult.bands`.
+
+    Args:
+        parameters: parameters of the brakes file that are guessed for some joint.
+        missing: joints without rotor inertia in either file; none is taken, which is too little.
+    """
+
+    parameters: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether anything is guessed."""
+        return bool(self.parameters or self.missing)
+
+    @property
+    def headline(self) -> str:
+        """What is to be said of them ahead of all else; empty if nothing is guessed."""
+        if not self:
+            return ""
+        partly = "" if "dynamic_torque" in self.parameters else "partly "
+        return f"brake data are {partly}guesses"
+
+    @property
+    def details(self) -> str:
+        """Which they are; empty if nothing is guessed."""
+        sentences = [", ".join(self.parameters)] if self.parameters else []
+        if self.missing:
+            many = f"{len(self.missing)} joints"
+            who = many if len(self.missing) > _FEW else listed(self.missing)
+            sentences.append(
+                f"rotor_inertia of {who} is missing, which makes stops too short ('pinloop brakes "
+                "init' estimates it)"
+            )
+        return "; ".join(sentences)

@@ -22,9 +22,8 @@ from ..space.clearance import Approach, SelfCollisions, clearance, self_collisio
 from ..space.interval_tree import joint_limits
 from ..space.solids import Obstacle
 from ..space.swept import SweptVolume, swept_volume
-from .guesses import Guesses
 from .history import StopHistory
-from .intervals import StopBands
+from .intervals import Guesses, StopBands
 from .loads import Ledger, Loads, energy_ledger, measure_loads
 from .plan import Category
 from .prepared_robot import tool_of
@@ -41,7 +40,7 @@ from .travel import (
 
 Outcome = Literal["stopped", "does not hold", "time-out"]
 
-_TABLE, _EXPORT = "safety.stopping.stop_table", "safety.stopping.export"
+_EXPORT = "safety.stopping.export"
 
 
 @public
@@ -174,7 +173,7 @@ class StopResult:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the stop or its numbers, one sentence each."""
-        return forward(_TABLE, "warnings_of", self)
+        return forward("safety.stopping.oddities", "warnings_of", self)
 
     def table(self, *, sections: Iterable[Section] = ()) -> Report:
         """Everything that counts, for reading: print it, or let rich or a notebook show it.
@@ -182,7 +181,7 @@ class StopResult:
         Args:
             sections: further parts of your own: functions of the stop that return a table.
         """
-        return forward(_TABLE, "stop_table", self, sections=sections)
+        return forward("safety.stopping.stop_table", "stop_table", self, sections=sections)
 
     def as_dict(self) -> Document:
         """Everything that went in and came out, as `save_json` writes it."""

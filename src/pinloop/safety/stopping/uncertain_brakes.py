@@ -22,8 +22,8 @@ from ..brakes.brakes import Brakes
 from ..brakes.estimates import LEAST_HOLD, NINE_OF_TEN, RAMPS, STATIC_TO_DYNAMIC, gear_of, spreads
 from ..brakes.joint_brake import Chain, JointBrake
 from ..brakes.uncertainty import ParameterDistribution, correlation_matrix
-from .guesses import Guesses
 from .inputs import TORQUE, brake_number, trigger_of
+from .intervals import Guesses
 from .prepared_robot import payload_of
 from .result import StopResult
 from .standstill import Standstill
