@@ -112,6 +112,9 @@ def test_correlated_errors_cancel_or_add(coefficient: float) -> None:
     assert 0.5 * (band.high - band.low) == pytest.approx(Z * sigma, rel=2e-2, abs=1e-6)
     rows = pl.safety.sample_stop(result, ["stopping_time"], 200, seed=3)
     assert float(np.std(rows)) == pytest.approx(sigma, rel=0.15, abs=1e-6)
+    if sigma > 1e-3:  # each with its own variance and half of what both have together
+        share = dict(band.shares)["delay of axis (spread)"]
+        assert share == pytest.approx((delay**2 + coefficient * torque * delay) / sigma**2)
 
 
 def test_times_of_the_chain_have_spreads() -> None:
@@ -134,6 +137,22 @@ def test_a_spread_is_that_of_both_torques() -> None:
     assert other is not None
     brake = other.brakes.joints["axis"]
     assert (brake.dynamic_torque, brake.static_torque) == pytest.approx((36.0, 45.0))
+
+
+def test_without_derivatives_weak_and_late_brakes_go_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Signs of what is usual are right, or torque and delay would cancel in part."""
+    by = on_axis(dynamic_torque=40.0, delay=0.1, rotor_inertia=0.5, sources=MEASURED)
+    result = stopped(wheel(INERTIA), SPEED, spread(by, dynamic_torque=1.0, delay=0.02))
+    known = result.bands("stopping_time")["stopping_time"]
+
+    def fail(*_: Any) -> None:
+        raise pl.BadValue("no derivatives")
+
+    monkeypatch.setattr(pl.StopResult, "sensitivity", fail)
+    band = result.bands("stopping_time")["stopping_time"]
+    assert band.high - band.low == pytest.approx(known.high - known.low, rel=0.1)
 
 
 # -- even distributions ---------------------------------------------------------------------------

@@ -161,3 +161,22 @@ def test_a_budget_may_be_too_small_for_all() -> None:
     searches = [LocalSearch(two_hills, start, two_hills(start)) for _ in range(5)]
     assert share_budget(searches, 3) == 3
     assert share_budget(searches[:1], 10_000) < 10_000  # it ends by itself
+
+
+def test_the_lowest_of_three_goes_no_further() -> None:
+    """What is left after a share for each is for the two that are highest."""
+    asked = [0, 0, 0]
+
+    def hill(number: int, top: float) -> Size:
+        def size(x: Array) -> float:
+            asked[number] += 1
+            return top - float(np.sum((x - 0.37) ** 2))
+
+        return size
+
+    start = np.full(4, 0.9)
+    searches = [
+        LocalSearch(hill(k, top), start, top - 4 * 0.53**2) for k, top in enumerate((9, 1, 5))
+    ]
+    assert share_budget(searches, 120) == sum(asked) == 120
+    assert asked[1] == 20 and min(asked[0], asked[2]) > 40

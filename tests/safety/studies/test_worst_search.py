@@ -12,11 +12,17 @@ import numpy as np
 import pytest
 
 import pinloop as pl
+from pinloop.safety.stopping.prepared_robot import tool_of
 from pinloop.safety.studies.case_values import case_values
 from pinloop.safety.studies.criteria import known_criteria
 from pinloop.safety.studies.results import results_of
 from pinloop.safety.studies.summary import as_document
-from pinloop.safety.studies.worst_search import Search, corner_cases
+from pinloop.safety.studies.worst_search import (
+    Search,
+    _extended_poses,
+    _starts,
+    corner_cases,
+)
 
 from ...states import URDF
 from . import wheels
@@ -157,6 +163,42 @@ def test_directions_that_are_none(words: str) -> None:
 
 
 # -- corners --------------------------------------------------------------------------------------
+
+
+def test_searches_start_from_the_worst_samples_and_corners_by_turns() -> None:
+    study = carriages(search=False, count=8)
+    sizes = study.column("stopping_time_s").copy()
+    worst = np.argsort(-sizes)
+    sizes[worst[1]] = np.nan  # did not stop
+    pool = [({"corner": float(k)}, {"time": size}) for k, size in enumerate((0.1, 9.0, 8.0, 0.2))]
+    starts = _starts(study, "time", sizes, [*pool, ({"corner": 5.0}, {"path": 99.0})], 4)
+    assert [start.values for start in starts] == [
+        {"corner": 1.0}, study.values(int(worst[0])), {"corner": 2.0}, study.values(int(worst[2])),
+    ]  # fmt: skip
+    assert starts[1].size == sizes[worst[0]]
+    first = _starts(study, "time", sizes, pool[:1], 2)
+    assert [start.values for start in first] == [study.values(int(worst[0])), {"corner": 0.0}]
+
+
+def test_poses_that_reach_far_come_first() -> None:
+    """The farthest of all, then those of the samples."""
+    brake = pl.safety.JointBrake(dynamic_torque=200.0)
+    study = pl.study(
+        pl.example("planar_3r"), pl.Brakes({f"joint_{k}": brake for k in (1, 2, 3)}),
+        pl.safety.Space(pose={"joint_2": (-2.0, 2.0)}), pl.safety.Sobol(8, seed=2), jobs=1,
+        search=False,
+    )  # fmt: skip
+    robot = study.setup.robot
+    tool = tool_of(robot)
+    far = [
+        float(np.linalg.norm(robot.placement(robot.configuration(pose), tool).translation))
+        for pose in (
+            {name.partition(".")[2]: at for name, at in values.items()}
+            for values in _extended_poses(study)
+        )
+    ]
+    assert len(far) == 9 and far[0] > far[1]
+    assert far[1:] == sorted(far[1:], reverse=True) and far[1] > 1.1 * far[-1]
 
 
 def test_corners_are_at_ends_and_half_of_them_extended() -> None:
