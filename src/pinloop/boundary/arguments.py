@@ -15,7 +15,7 @@ import math
 import os
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache, wraps
 from itertools import repeat
@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import BadValue, PinloopError, shown
+from ..errors import BadValue, PinloopError, UnknownName, shown
 from ..tolerances import NO_DIRECTION
 from ..units import TIMES, in_units, listed
 from .marks import Array, Per, Range, parted
@@ -367,6 +367,13 @@ def unit_vector(vector: ArrayLike, what: str) -> Array:
     if values.shape != (3,) or not np.isfinite(size) or size < NO_DIRECTION:
         raise BadValue(f"{what} is {shown(vector)}; it must be a direction of 3 numbers")
     return values / size
+
+
+def place_of(name: str, known: Sequence[str], kind: str) -> int:
+    """Where a name is among those that are known. ``kind``: what it is a name of."""
+    if name not in known:
+        raise UnknownName(kind, name, known)
+    return known.index(name)
 
 
 def require_kind(value: object, kind: type | tuple[type, ...], what: str, way_out: str) -> None:

@@ -12,10 +12,10 @@ from typing import Literal
 
 import numpy as np
 
-from ..boundary.arguments import public
+from ..boundary.arguments import place_of, public
 from ..boundary.marks import Array
 from ..dynamics.parameters import Parameter
-from ..errors import BadValue, UnknownName
+from ..errors import BadValue
 from ..integrate import Carry
 from ..tables.report import Notes, Report, Reported, Table
 from .linearization import follow_rows, make_chart, position_rows
@@ -68,16 +68,15 @@ class Sensitivity(Reported):
 
     def of(self, row: str, column: str) -> float:
         """One derivative, by the names of outcome and input."""
-        for name, known in ((row, self.rows), (column, self.columns)):
-            if name not in known:
-                raise BadValue(f"no '{name}' in this sensitivity; there are: {', '.join(known)}")
-        return float(self.matrix[self.rows.index(row), self.columns.index(column)])
+        place = place_of(row, self.rows, "outcome of a sensitivity")
+        return float(self.matrix[place, self._place_of(column)])
 
     def range_of(self, column: str) -> InputRange:
         """How far an input may change with the same sequence of events, to first order."""
-        if column not in self.columns:
-            raise UnknownName("input of this sensitivity", column, self.columns)
-        return self.ranges[self.columns.index(column)]
+        return self.ranges[self._place_of(column)]
+
+    def _place_of(self, column: str) -> int:
+        return place_of(column, self.columns, "input of a sensitivity")
 
     def replay(self, simulate: Callable[[float], Trajectory], column: str, change: float) -> Replay:
         """Compute the run again with an input changed: what comes out, and does the same happen?
@@ -87,13 +86,12 @@ class Sensitivity(Reported):
             column: name of the input.
             change: the number.
         """
-        self.range_of(column)
+        by = self.matrix[:, self._place_of(column)]
         run = simulate(change)
         if not isinstance(run, Trajectory):
             raise BadValue(f"simulate gives {run!r}; it must give what pl.simulate returns")
         retraced = RetracedRun(run, Inputs((), ()))
         values = np.concatenate([_value(outcome, retraced) for outcome in self.outcomes])
-        by = self.matrix[:, self.columns.index(column)]
         return Replay(
             column, change, values, self.values + by * change, (values - self.values) / change, by,
             self.sequence, run.sequence,

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...boundary.arguments import public
+from ...boundary.arguments import place_of, public
 from ...boundary.marks import Array
-from ...errors import UnknownName
 from ...tables.number_format import numbers
 from ...tables.report import Block, Notes, Report, Reported, Table
 from ...units import shown_unit
@@ -46,11 +45,8 @@ class StopSensitivity(Reported):
 
     def __getitem__(self, names: tuple[str, str]) -> float:
         """The derivative of an output by an input, such as ``["path", "payload"]``."""
-        output, of = names
-        for name, known, what in ((output, self.outputs, "output"), (of, self.inputs, "input")):
-            if name not in known:
-                raise UnknownName(f"{what} of a sensitivity", name, known)
-        return float(self.matrix[self.outputs.index(output), self.inputs.index(of)])
+        row = place_of(names[0], self.outputs, "output of a sensitivity")
+        return float(self.matrix[row, place_of(names[1], self.inputs, "input of a sensitivity")])
 
     def per_percent(self) -> Array:
         """Changes of the outputs with one percent more of each input, shape (m, k)."""
@@ -74,7 +70,7 @@ class StopSensitivity(Reported):
         ``most``: how many inputs at most.
         """
         names = (output, *others)
-        places = [self.outputs.index(name) for name in names]
+        places = [place_of(name, self.outputs, "output of a sensitivity") for name in names]
         units = [shown_unit(self.output_units[place]) for place in places]
         changes = self.per_percent()[places] * np.array([[factor] for _, factor in units])
         sizes = np.abs(np.nan_to_num(changes[0]))
