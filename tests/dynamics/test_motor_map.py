@@ -124,6 +124,16 @@ def test_functions_of_jax(twin: SerialTwin, fitted: SerialMap, jax: Any) -> None
     close(np.asarray(turned), rates, 1e-9)
 
 
+def test_page_says_how_jax_is_used(fitted: SerialMap, jax: Any) -> None:
+    page = Path(__file__).parents[2] / "docs" / "serial_twin.md"
+    code = page.read_text(encoding="utf-8").partition("<!-- run with jax -->\n```py\n")[2]
+    names: dict[str, Any] = {"maps": fitted}
+    exec(code.partition("```")[0], names)
+    y, torques = np.array([0.1, 0.0]), np.array([10.0, 2.0])
+    close(np.asarray(names["torques"]), fitted.motor_torques(y, torques), 1e-12)
+    close(np.asarray(names["slopes"]), fitted.jacobian(y), 1e-12)
+
+
 def test_single_precision(fitted: SerialMap) -> None:
     jnp: Any = pytest.importorskip("jax.numpy")
     y = np.array([0.1, -0.1])
