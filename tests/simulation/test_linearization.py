@@ -48,6 +48,15 @@ def test_states_change_as_on_the_chart(name: str) -> None:
     compare(pl.linearize(robot, *states.moving(robot, 3)))
 
 
+def test_poses_in_which_the_rank_is_not_constant_are_said() -> None:
+    """A parallelogram that lies flat, where it may also go on folded."""
+    robot, flat = states.robot("parallelogram"), np.array([-1.1, 1.1, -1.1])
+    with pytest.warns(pl.PinloopWarning, match="singular pose: .* rank 1 here and 2 around"):
+        pl.derivatives(robot, flat, np.zeros(3))
+    pl.derivatives(robot, 0.99 * flat, np.zeros(3))  # a warning would be an error
+    pl.derivatives(robot, flat, np.zeros(3), mode=pl.Mode(("left", "top", "right")))
+
+
 FURTHER: dict[str, dict[str, Any]] = {
     "lock": {"mode": pl.Mode(("elbow",))},
     "lock of a loop joint": {"mode": pl.Mode(("drive_loop",))},

@@ -8,6 +8,7 @@ point ``q0, v0`` the others follow from the rows: with ``J v = b`` and the chose
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,7 +35,8 @@ from ..dynamics.forces import Force
 from ..dynamics.independence import dependent_coordinates
 from ..dynamics.inverse import group_bracket
 from ..dynamics.parameters import Parameter
-from ..errors import BadValue, LoopNotClosed
+from ..errors import BadValue, LoopNotClosed, PinloopWarning
+from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
 from ..model.tree import coordinate_names
@@ -113,12 +115,23 @@ _Setup = tuple[Mode, Sequence[Row], Sequence[Force], float]
 
 
 def _equations(robot: Mechanism, q: Array, v: Array, setup: _Setup) -> EquationsOfMotion:
-    """Equations of motion in a mode, whose rank is that around a state."""
+    """Equations of motion in a mode, whose rank is that around a state; warns where it is not."""
     mode, rows, forces, t = setup
     if not isinstance(mode, Mode):
         raise BadValue(f"{mode!r} is no mode; give pl.Mode(locks=('elbow',))")
     system = ModalSystem(robot, rows=rows, forces=forces)
-    return system.begin(system.renewed(mode, q), t, q, v)
+    equations = system.begin(system.renewed(mode, q), t, q, v)
+    J, scale = equations.terms(t, q, v)[0], equations.rows.scale
+    here = Saddle(equations.mass(q), J, scale, max_rank=equations.max_rank).rank
+    if equations.rank is not None and here < equations.rank:
+        warnings.warn(
+            f"robot '{robot.name}' is in a singular pose: its constraints have rank {here} here "
+            f"and {equations.rank} around; accelerations jump there, and derivatives say nothing "
+            "of the motion",
+            PinloopWarning,
+            stacklevel=4,
+        )
+    return equations
 
 
 @public
