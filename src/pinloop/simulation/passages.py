@@ -376,9 +376,10 @@ class Passage:
                     why = trouble
                     continue
                 # Closer nodes weigh rounding more: they have to be worth it.
-                if best is None or missed < _CLOSER * least:
+                if is_better := best is None or missed < _CLOSER * least:
                     best, least = line, missed
-                if least <= Regularity.WELL_TOLD:
+                enough = Regularity.WELL_TOLD if is_better else Regularity.MEETING
+                if least <= enough:  # else rounding is all that is left of it
                     break
             if best is not None:
                 return best
