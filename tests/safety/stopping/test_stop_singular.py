@@ -10,7 +10,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.integrate import Flow
-from pinloop.safety.stopping import simulation
+from pinloop.safety.stopping import on_path, simulation
 
 from ...mechanisms import COUPLER, CRANK, GROUND_BAR, ROCKER, four_bar, four_bar_q
 from ...screw_tables import Array, build
@@ -155,3 +155,27 @@ def test_nothing_is_said_of_a_healthy_balance(name: str, rtol: float) -> None:
     method = pl.MuntheKaas("dopri5", rtol=rtol, atol=rtol)
     stop = pl.stop(machine, q, v, brakes=brakes, method=method)
     assert not [text for text in stop.warnings if "energy balance" in text]
+
+
+def test_few_rates_are_tried_where_the_place_that_lacks_torque_moves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Beside a singular pose each place tells little of the next: 211 rates were tried once."""
+    tried = list[float]()
+    look = on_path._Path._lack
+
+    def count(path: on_path._Path, rate: float) -> on_path._Lack:
+        tried.append(rate)
+        return look(path, rate)
+
+    monkeypatch.setattr(on_path._Path, "_lack", count)
+    machine = pl.example("sevenbar")
+    q = pl.assemble(machine, [-0.105, 0.166, -0.172, 0.927, 6.28, 0.927])
+    J = pl.EquationsOfMotion(machine).terms(0.0, q, np.zeros(6))[0]
+    v = np.array([-2.633, 4.223, -4.501, 0.0, -10.697, 0.0])
+    v -= np.linalg.lstsq(J, J @ v)[0]
+    brakes = pl.Brakes.template(machine)
+    stop = pl.stop(machine, q, v, brakes=brakes, category=pl.Category2(on_path=True))
+    note = "deceleration on the path reduced to 38.7 % by the torque of the drives"
+    assert any(text == note for _, text in stop.events)
+    assert len(tried) < 20

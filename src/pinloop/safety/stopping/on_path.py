@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 
 from ...boundary.marks import Array
 from ...dynamics import EquationsOfMotion
@@ -89,9 +90,9 @@ class _Path:
         plan, command = self.plan, self.plan.brake_times.command
         asked = rate = 1.0 / plan.duration
         slowest = max(asked / _LONGEST, 1.0 / plan.longest)
-        enough, little = 0.0, np.inf
+        enough, little, missing = 0.0, np.inf, np.inf
         while enough == 0.0 or little - enough > 20 * PATH_DURATION * little:
-            lack = self._lack(rate)
+            lack, width, last = self._lack(rate), little - enough, missing
             if lack.torque <= 0.0:
                 enough = rate
                 if rate == asked:
@@ -99,17 +100,37 @@ class _Path:
                 if lack.rate <= (1.0 + 10 * PATH_DURATION) * rate:
                     break
             else:
-                little = rate
+                little, missing = rate, lack.torque
                 if rate == slowest:
                     return self._too_slow()
+            # Where the place moves with the rate, one place tells little of the next.
+            if enough and little - enough > 0.5 * width:
+                enough = self._between(enough, little)
+                break
             hopeless = enough == 0.0 and (lack.rate <= 0.0 or lack.rate >= rate)
             rate = (1.0 - 5 * PATH_DURATION) * lack.rate
-            if not enough < rate < little:
-                rate = 0.0 if hopeless else 0.5 * (enough + little)
+            if lack.torque > 0.5 * last or not enough < rate < little:
+                rate = slowest if hopeless else 0.5 * (enough + little)
             rate = max(rate, slowest)
         part = 100.0 * enough / asked
         text = f"deceleration on the path reduced to {part:.3g} % by the torque of the drives"
         return plan.on_path(1.0 / enough), [(command, text)]
+
+    def _between(self, enough: float, little: float) -> float:
+        """The largest rate with which drives have enough torque, between two, by Brent's method."""
+        tolerance, most = 10 * PATH_DURATION * little, enough
+
+        def lack(rate: float) -> float:
+            nonlocal most
+            torque = self._lack(rate).torque
+            if torque <= 0.0:
+                most = max(most, rate)
+            return torque
+
+        root = brentq(lack, enough, little, xtol=tolerance)
+        if root - most > tolerance:
+            lack(root - tolerance)
+        return most
 
     def _too_slow(self) -> tuple[Plan, list[tuple[float, str]]]:
         """What is to be done where no duration is long enough."""
