@@ -175,6 +175,15 @@ def test_rotors_count(ankle: SerialTwin) -> None:
     rotors = np.diag([400e-5, 800e-5])
     close(pose.inertia, bare.inertia + bare.jacobian.T @ rotors @ bare.jacobian, 1e-12)
     assert not twin.robot.drives
+    # A rotor on a joint that stays is the serial robot's own.
+    joints = tuple(
+        replace(x, armature=(0.01,)) if x.name == "pitch" else x
+        for x in ankle.looped.description.joints
+    )
+    machine = build(replace(ankle.looped.description, joints=joints), kinematics_only=True)
+    own = pl.serial(machine, ["pitch", "roll"], ranges=ANKLE)
+    close(own.at_joints(y).inertia, bare.inertia, 1e-12)
+    close(own.robot.model.armature, ankle.robot.model.armature + np.array([0.01, 0.0]), 1e-12)
 
 
 def test_second_derivatives_are_differences(ankle: SerialTwin) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,8 @@ import pytest
 
 import pinloop as pl
 from pinloop.io.mjcf.writer import write_mjcf
+from pinloop.model.description import Coupling
+from pinloop.model.mechanism import build as build_robot
 
 from ..screw_tables import build
 from ..states import close, moving, robot
@@ -61,6 +65,23 @@ def test_mujoco_has_the_same_mass_and_forces(tmp_path: Path) -> None:
         ours = pl.EquationsOfMotion(machine)
         close(ours.mass(q), equations.mass(q), 1e-12)
         close(ours.acceleration(0.0, q, v), equations.acceleration(0.0, q, v), 1e-9)
+
+
+def test_joints_that_follow_with_an_offset(tmp_path: Path) -> None:
+    """As a mimic of URDF, which Pinocchio reads, and as a polynomial of MJCF."""
+    arm = robot("planar_3r")
+    mimic = Coupling.linear("joint_2:mimic", "joint_2", "joint_1", -2.0, 0.3)
+    following = build_robot(replace(arm.description, couplings=(mimic,)), kinematics_only=True)
+    (tmp_path / "arm.xml").write_text(write_mjcf(following))
+    urdf = following.save(tmp_path / "mimic.urdf")
+    assert "\ncouplings:" not in (tmp_path / "mimic.loops.yaml").read_text()
+    for machine in (following, pl.load(tmp_path / "arm.xml"), pl.load(urdf)):
+        q = machine.named(pl.assemble(machine, {"joint_1": 0.2}))
+        close(q["joint_2"], -0.1, 1e-9)
+    element = ElementTree.parse(urdf).find("joint[@name='joint_2']/mimic")
+    assert element is not None
+    words = {"joint": "joint_1", "multiplier": "-2.0", "offset": "0.3"}
+    assert element.attrib == words
 
 
 def test_what_mjcf_does_not_have() -> None:
