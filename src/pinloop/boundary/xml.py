@@ -1,6 +1,7 @@
 """XML with line numbers: elements, attributes, numbers; errors and remarks that name their place.
 
-Knows no robot. The readers of URDF, SDF and MJCF get everything they read through here.
+Knows no robot. The readers of URDF, SDF and MJCF get everything they read through here; writers
+add elements by `add_element`.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
+from xml.etree import ElementTree
 from xml.parsers import expat
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
 from ..errors import LoadError, UnknownName, listed
 from ..tolerances import NO_DIRECTION
@@ -264,6 +267,18 @@ def _parse(text: str | bytes, source: str) -> Element:
     except (ValueError, LookupError) as error:
         raise LoadError(f"malformed XML: {error}", source=source) from None
     return roots[0]
+
+
+def number_text(values: ArrayLike) -> str:
+    """Numbers with as many digits as it takes to read the same ones; no negative zeros."""
+    return " ".join(repr(float(number) + 0.0) for number in np.ravel(values))
+
+
+def add_element(parent: ElementTree.Element, tag: str, **values: Any) -> ElementTree.Element:
+    """Add an element to one that is to be written: texts, numbers, and nothing for None."""
+    given = {key: value for key, value in values.items() if value is not None}
+    texts = {key: v if isinstance(v, str) else number_text(v) for key, v in given.items()}
+    return ElementTree.SubElement(parent, tag, texts)
 
 
 def pose_rpy(xyz: Array, rpy: Array) -> pin.SE3:

@@ -22,7 +22,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..boundary.values import Registry
-from ..boundary.xml import Element, Remarks, parse_xml
+from ..boundary.xml import Element, Remarks, add_element, parse_xml
 from ..errors import BadValue, LoadError, PinloopError
 from ..model.description import LIMITS, Description
 from .quantities import MOMENTS, SIZES
@@ -244,49 +244,37 @@ def _robot(urdf: Any) -> ElementTree.Element:
     return robot
 
 
-def _text(value: Any) -> str:
-    """Number, vector or word as URDF writes it, with all digits."""
-    if isinstance(value, str):
-        return value
-    return " ".join(repr(float(number)) for number in np.ravel(value))
-
-
-def _add(parent: ElementTree.Element, tag: str, **attributes: Any) -> ElementTree.Element:
-    given = {key: _text(value) for key, value in attributes.items() if value is not None}
-    return ElementTree.SubElement(parent, tag, given)
-
-
 def _origin(parent: ElementTree.Element, matrix: Any) -> None:
     """Pose from a homogeneous matrix; by quaternion, which loses no digits."""
     if matrix is not None:
         matrix = np.asarray(matrix, dtype=float)
         turn = pin.Quaternion(np.ascontiguousarray(matrix[:3, :3])).normalized()
-        _add(parent, "origin", xyz=matrix[:3, 3], quat_xyzw=turn.coeffs())
+        add_element(parent, "origin", xyz=matrix[:3, 3], quat_xyzw=turn.coeffs())
 
 
 def _link(robot: ElementTree.Element, link: Any) -> None:
-    element = _add(robot, "link", name=link.name)
+    element = add_element(robot, "link", name=link.name)
     inertial = link.inertial
     if inertial is not None and not _placeholder(inertial):
-        block = _add(element, "inertial")
+        block = add_element(element, "inertial")
         _origin(block, inertial.origin)
-        _add(block, "mass", value=inertial.mass)
+        add_element(block, "mass", value=inertial.mass)
         tensor = np.asarray(inertial.inertia, dtype=float)
-        _add(block, "inertia", **{key: tensor[cell] for key, cell in MOMENTS.items()})
+        add_element(block, "inertia", **{key: tensor[cell] for key, cell in MOMENTS.items()})
     for role, shapes in (("visual", link.visuals), ("collision", link.collisions)):
         for shape in shapes or ():
-            block = _add(element, role)
+            block = add_element(element, role)
             _origin(block, shape.origin)
-            holder = _add(block, "geometry")
+            holder = add_element(block, "geometry")
             for kind, keys in (*SIZES.items(), ("mesh", ("filename", "scale"))):
                 form = getattr(shape.geometry, kind, None)
                 if form is not None:
-                    _add(holder, kind, **{key: getattr(form, key) for key in keys})
+                    add_element(holder, kind, **{key: getattr(form, key) for key in keys})
             material = getattr(shape, "material", None)
             if material is not None:
-                color = _add(block, "material", name=str(material.name))
+                color = add_element(block, "material", name=str(material.name))
                 if material.color is not None:
-                    _add(color, "color", rgba=material.color)
+                    add_element(color, "color", rgba=material.color)
 
 
 def _placeholder(inertial: Any) -> bool:
@@ -299,12 +287,12 @@ def _placeholder(inertial: Any) -> bool:
 
 
 def _joint(robot: ElementTree.Element, joint: Any) -> None:
-    element = _add(robot, "joint", name=joint.name, type=joint.joint_type)
+    element = add_element(robot, "joint", name=joint.name, type=joint.joint_type)
     _origin(element, joint.origin)
-    _add(element, "parent", link=joint.parent)
-    _add(element, "child", link=joint.child)
+    add_element(element, "parent", link=joint.parent)
+    add_element(element, "child", link=joint.child)
     if joint.axis is not None:
-        _add(element, "axis", xyz=joint.axis)
+        add_element(element, "axis", xyz=joint.axis)
     for tag, keys in (
         ("limit", LIMITS),
         ("dynamics", ("damping", "friction")),
@@ -312,15 +300,15 @@ def _joint(robot: ElementTree.Element, joint: Any) -> None:
     ):
         block = getattr(joint, tag, None)
         if block is not None:
-            _add(element, tag, **{key: getattr(block, key) for key in keys})
+            add_element(element, tag, **{key: getattr(block, key) for key in keys})
 
 
 def _transmission(robot: ElementTree.Element, transmission: Any) -> None:
-    element = _add(robot, "transmission", name=transmission.name)
+    element = add_element(robot, "transmission", name=transmission.name)
     for joint in transmission.joints:
-        _add(element, "joint", name=joint.name)
+        add_element(element, "joint", name=joint.name)
     for actuator in transmission.actuators:
-        block = _add(element, "actuator", name=actuator.name)
+        block = add_element(element, "actuator", name=actuator.name)
         if actuator.mechanicalReduction is not None:
-            reduction = _add(block, "mechanicalReduction")
-            reduction.text = _text(actuator.mechanicalReduction)
+            reduction = add_element(block, "mechanicalReduction")
+            reduction.text = str(actuator.mechanicalReduction)

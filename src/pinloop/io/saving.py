@@ -19,7 +19,7 @@ import yaml
 from ..boundary.files import as_target, write_text
 from ..boundary.marks import Array
 from ..boundary.values import origin
-from ..boundary.xml import parse_xml
+from ..boundary.xml import add_element, number_text, parse_xml
 from ..errors import BadValue, LoadError
 from ..model.description import (
     GROUND,
@@ -274,20 +274,12 @@ def _drive_entry(drive: Drive) -> dict[str, float]:
 # -- the URDF -------------------------------------------------------------------------------------
 
 
-def _text(values: Iterable[float]) -> str:
-    """Numbers with as many digits as it takes to read the same ones; no negative zeros."""
-    return " ".join(map(repr, _floats(values)))
-
-
 def _pose(element: ElementTree.Element, placement: pin.SE3) -> None:
     """Write a placement as attributes; nothing for the identity."""
     if np.any(placement.translation):
-        element.set("xyz", _text(placement.translation))
+        element.set("xyz", number_text(placement.translation))
     if np.any(placement.rotation != np.eye(3)):
-        element.set("rpy", _text(pin.rpy.matrixToRpy(placement.rotation)))
-
-
-_add = ElementTree.SubElement
+        element.set("rpy", number_text(pin.rpy.matrixToRpy(placement.rotation)))
 
 
 def _origin(parent: ElementTree.Element, placement: pin.SE3) -> None:
@@ -322,7 +314,7 @@ class _Writer:
                 forward = edges[joint.name].orientation > 0
                 self._joint(root, joint if forward else reversed_joint(joint))
         for frame in description.frames:
-            _pose(_add(root, "frame", name=frame.name, link=frame.body), frame.placement)
+            _pose(add_element(root, "frame", name=frame.name, link=frame.body), frame.placement)
         return root
 
     def _root_link(self, body: str) -> str:
@@ -330,37 +322,36 @@ class _Writer:
         return self._description.base or GROUND if body == GROUND else body
 
     def _link(self, root: ElementTree.Element, body: Body) -> None:
-        link = _add(root, "link", name=body.name)
+        link = add_element(root, "link", name=body.name)
         if body.mass or np.any(body.inertia):
-            inertial = _add(link, "inertial")
+            inertial = add_element(link, "inertial")
             _origin(inertial, pin.SE3(np.eye(3), np.array(body.com)))
-            _add(inertial, "mass", value=_text([body.mass]))
-            moments = {key: _text([body.inertia[cell]]) for key, cell in MOMENTS.items()}
-            _add(inertial, "inertia", moments)
+            add_element(inertial, "mass", value=body.mass)
+            moments = {key: body.inertia[cell] for key, cell in MOMENTS.items()}
+            add_element(inertial, "inertia", **moments)
         for geometry in self._description.geometry:
             if self._root_link(geometry.body) == body.name:
                 self._geometry(link, geometry)
 
     def _geometry(self, link: ElementTree.Element, geometry: Geometry) -> None:
-        element = _add(link, geometry.role, name=geometry.name)
+        element = add_element(link, geometry.role, name=geometry.name)
         _origin(element, geometry.placement)
-        self._shape(_add(element, "geometry"), geometry.shape)
+        self._shape(add_element(element, "geometry"), geometry.shape)
         if geometry.color is not None:
             number = self._colors[geometry.color]
-            material = _add(element, "material", name=f"color_{number}")
-            _add(material, "color", rgba=_text(geometry.color))
+            material = add_element(element, "material", name=f"color_{number}")
+            add_element(material, "color", rgba=geometry.color)
 
     def _shape(self, parent: ElementTree.Element, shape: Shape) -> None:
         if shape.kind != "mesh":
             keys = SIZES[shape.kind]
-            values = [shape.size] if len(keys) == 1 else [[value] for value in shape.size]
-            _add(parent, shape.kind, dict(zip(keys, map(_text, values), strict=True)))
+            values = [shape.size] if len(keys) == 1 else shape.size
+            add_element(parent, shape.kind, **dict(zip(keys, values, strict=True)))
             return
         if shape.path is None:
             raise BadValue("a mesh without a file cannot be written")
-        mesh = _add(parent, "mesh", filename=self._file(shape.path))
-        if shape.size != (1.0, 1.0, 1.0):
-            mesh.set("scale", _text(shape.size))
+        scale = None if shape.size == (1.0, 1.0, 1.0) else shape.size
+        add_element(parent, "mesh", filename=self._file(shape.path), scale=scale)
 
     def _file(self, path: Path) -> str:
         """File name of a mesh, relative if it lies in the folder."""
@@ -374,37 +365,37 @@ class _Writer:
         limits = _urdf_limits(joint)
         if kind == "revolute" and "lower" not in limits:
             kind = "continuous"
-        element = _add(root, "joint", name=joint.name, type=kind)
+        element = add_element(root, "joint", name=joint.name, type=kind)
         where = origin(type(joint.pair))
         if where:
             element.set("defined_in", where)
         for key, value in joint.pair.parameters.items():
-            text = _text(np.atleast_1d(value))
             if where:
-                _add(element, "parameter", name=key, value=text)
+                add_element(element, "parameter", name=key, value=value)
             else:
-                element.set(key, text)
+                element.set(key, number_text(value))
         if joint.coordinates:
             element.set("coordinates", joint.coordinates)
         poses = urdf_poses(joint)
         _origin(element, poses.origin)
-        _add(element, "parent", link=self._root_link(joint.parent))
-        child = _add(element, "child", link=joint.child)
+        add_element(element, "parent", link=self._root_link(joint.parent))
+        child = add_element(element, "child", link=joint.child)
         _pose(child, poses.mount)
         self.shifted = self.shifted or len(child.attrib) > 1
         for tag, axis in (("axis", poses.axis), ("axis2", poses.axis2)):
             if axis is not None:
-                _add(element, tag, xyz=_text(axis))
+                add_element(element, tag, xyz=axis)
         for coupling in filter(is_mimic, self._description.couplings):
             if coupling.joints[0] == joint.name:
                 entry = _coupling_entry(coupling)
-                ratio, offset = _text([entry["ratio"]]), _text([entry["offset"]])
-                _add(element, "mimic", joint=entry["source"], multiplier=ratio, offset=offset)
+                ratio, offset = entry["ratio"], entry["offset"]
+                add_element(
+                    element, "mimic", joint=entry["source"], multiplier=ratio, offset=offset
+                )
         losses = {key: getattr(joint, key) for key in LOSSES}
         if losses["armature"] and not (losses["damping"] or losses["friction"]):
             # Other readers do not know armature and refuse an element without the others.
             losses["damping"] = (0.0,) * len(losses["armature"])
         for tag, values in (("limit", limits), ("dynamics", losses)):
-            given = {key: _text(numbers) for key, numbers in values.items() if numbers}
-            if given:
-                _add(element, tag, given)
+            if given := {key: numbers for key, numbers in values.items() if numbers}:
+                add_element(element, tag, **given)
