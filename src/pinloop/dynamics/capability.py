@@ -211,6 +211,7 @@ class ToolCapability(Reported):
         unit = "force [N]" if quantity == "force" else "speed [m/s]"
         return forward(
             "show.plots",
+            "by_matplotlib",
             "draw_map",
             f"Greatest {quantity} of {self.point} along {along}",
             (f"{plane[0]} [m]", f"{plane[1]} [m]"),

@@ -258,7 +258,7 @@ class Report:
 
     def to_pdf(self, path: str | Path) -> Path:
         """Write pages of A4; needs matplotlib."""
-        return forward("show.plots", "draw_pages", self, path)
+        return forward("show.plots", "by_matplotlib", "write_pdf", self, path, file="pdf")
 
     def to_markdown(self) -> str:
         """Tables as GitHub reads them; a heading over several columns is in each."""

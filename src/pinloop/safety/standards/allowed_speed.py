@@ -191,7 +191,8 @@ class AllowedSpeed(Reported):
         name, count = self.setup.robot.name, len(self.known)
         title = f"{name}: {_percent(self.share)} of the speeds allowed in all of {count} cases"
         unit = "share of the speeds allowed, at the place of the tool [%]"
-        return forward("show.plots", "draw_map", title, labels, points, shares, unit)
+        shown = title, labels, points, shares, unit
+        return forward("show.plots", "by_matplotlib", "draw_map", *shown)
 
 
 @public

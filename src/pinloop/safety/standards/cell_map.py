@@ -216,7 +216,7 @@ class CellMap(Reported):
     def plot(self) -> Any:
         """Draw the zones from above, with what the robot sweeps at full share."""
         title = f"{self.robot}: speeds by where people are, {self.cases} cases"
-        return forward("show.plots", "draw_zones", title, self)
+        return forward("show.plots", "by_matplotlib", "draw_zones", title, self)
 
     def as_dict(self) -> dict[str, Any]:
         """The zones, in SI units; places are in the CSV."""

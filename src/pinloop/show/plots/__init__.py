@@ -10,31 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import product
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ...boundary.marks import Array
 from ...boundary.values import forward
 from ...errors import BadValue
-from ...tables.report import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = [
-    "Chart",
-    "Instant",
-    "Line",
-    "Shape",
-    "Zones",
-    "draw_charts",
-    "draw_map",
-    "draw_pages",
-    "draw_zones",
-]
-
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5c00", "#3d9bd1", "#5b4fa0", "#222222")
 """Colours that people with any colour vision tell apart: Okabe and Ito (2008), darker for print."""
@@ -175,56 +160,12 @@ def draw_charts(
         raise BadValue(f"there is nothing to draw for '{title}'; name at least one joint")
     instants, near = (Instant(*event) for event in events), _NEAR * (span[1] - span[0])
     merged = list(merge_instants(instants, near, between=", ", most=_LONGEST))
-    figure: Figure = _by_matplotlib("draw", title, columns, span, merged)
+    figure: Figure = by_matplotlib("draw", title, columns, span, merged)
     return figure
 
 
-class Zones(Protocol):
-    """Where people may be around a robot; see `pinloop.safety.CellMap`, which is one."""
-
-    @property
-    def shares(self) -> Sequence[float]:
-        """Shares of the speeds, rising."""
-
-    @property
-    def x(self) -> Array:
-        """Lines of the grid [m], shape (m,)."""
-
-    @property
-    def y(self) -> Array:
-        """Lines of the grid [m], shape (n,)."""
-
-    @property
-    def margins(self) -> Array:
-        """By how much people are farther away than needed [m], shape (k, n, m)."""
-
-    @property
-    def footprint(self) -> Sequence[Array]:
-        """Corners of polygons that the robot sweeps."""
-
-
-def draw_map(
-    title: str, labels: tuple[str, str], points: Array, values: Array, unit: str
-) -> Figure:
-    """Draw values at points of a plane with matplotlib, coloured by size; see `figure`."""
-    figure: Figure = _by_matplotlib("draw_map", title, labels, points, values, unit)
-    return figure
-
-
-def draw_zones(title: str, zones: Zones) -> Figure:
-    """Draw where people may be around a robot with matplotlib; see `figure`."""
-    figure: Figure = _by_matplotlib("draw_zones", title, zones)
-    return figure
-
-
-def draw_pages(report: Report, path: str | Path) -> Path:
-    """Write a report as PDF with matplotlib; see `pdf`."""
-    written: Path = _by_matplotlib("write_pdf", report, path, file="pdf")
-    return written
-
-
-def _by_matplotlib(function: str, *arguments: object, file: str = "figure") -> Any:
-    """What a function of `figure` or `pdf` draws."""
+def by_matplotlib(function: str, *arguments: object, file: str = "figure") -> Any:
+    """What a function of `figure` or `pdf` draws; a `BadValue` without matplotlib."""
     try:
         return forward(f"show.plots.{file}", function, *arguments)
     except ModuleNotFoundError as error:

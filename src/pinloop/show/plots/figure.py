@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import colormaps, style
@@ -17,7 +17,10 @@ from matplotlib.patches import Patch
 
 from ...boundary.marks import Array
 from ...tolerances import LOG_FLOOR, SAME
-from . import Chart, Instant, Line, Zones, place_labels, styled, thin_line
+from . import Chart, Instant, Line, place_labels, styled, thin_line
+
+if TYPE_CHECKING:
+    from ...safety.standards.cell_map import CellMap
 
 _MOST_POINTS = 4000
 """Lines of more points are thinned; of many at one place the extreme ones stay."""
@@ -108,7 +111,7 @@ def draw_map(
     return figure
 
 
-def draw_zones(title: str, zones: Zones) -> Picture:
+def draw_zones(title: str, zones: CellMap) -> Picture:
     """Draw from above where people may be at which speeds, and what the robot sweeps.
 
     Edges of zones are interpolated between places; a zone is filled up to the next faster one.
