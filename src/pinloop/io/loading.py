@@ -131,17 +131,9 @@ def from_screws(
     Raises:
         LoadError: says which entry is wrong.
     """
-    if isinstance(description, (str, Path)):
-        name = str(Path(description))
-        data = read_yaml(_read(Path(description)), name)
-        if not isinstance(data, dict):
-            raise LoadError("a screw table is a mapping with bodies and joints", source=name)
-    elif isinstance(description, Mapping):
-        name, data = "screw table", dict(description)
-    else:
+    if not isinstance(description, (str, Path, Mapping)):
         raise BadValue(f"a screw table is a dict or a path, not a {type(description).__name__}")
-    robot = build(read_screws(data, name))
-    return with_exact_geometry(robot, _tolerance(tolerance, [description]))
+    return load(description, loops=(), tolerance=tolerance)
 
 
 def _tolerance(given: float | None, sources: Iterable[Any]) -> float:
