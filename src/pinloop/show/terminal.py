@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any
 
 from rich import box
 from rich.cells import cell_len
@@ -76,14 +76,7 @@ def complain(sentence: str, label: str = "error", style: str = "bold red") -> No
         return  # There is nobody left to tell.
 
 
-def show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning as `warnings.showwarning` would, but for people."""
     complain(" ".join(str(message).split()), "warning", "yellow")
 

@@ -77,7 +77,11 @@ def view(
     if viewer is not None:
         if html is not None:
             raise BadValue("a robot goes into a file or into a viewer; leave out html or viewer")
-        return _show_in(viewer, robot, q, open_browser)
+        display: MeshcatRobot = forward("show.scene.meshcat_robot", "MeshcatRobot", viewer, robot)
+        display.display(_configuration(robot, q))
+        if open_browser:
+            viewer.open()
+        return display
     if html is not None:
         path = save_html(robot, html, q)
         if open_browser:
@@ -110,17 +114,6 @@ def save_html(robot: Mechanism, path: str | Path, q: ArrayLike | None = None) ->
     return write_text(path, page(make_scene(robot), configuration))
 
 
-def _show_in(
-    viewer: Any, robot: Mechanism, q: ArrayLike | None, open_browser: bool
-) -> MeshcatRobot:
-    """Draw a robot in a viewer of meshcat."""
-    display: MeshcatRobot = forward("show.scene.meshcat_robot", "MeshcatRobot", viewer, robot)
-    display.display(_configuration(robot, q))
-    if open_browser:
-        viewer.open()
-    return display
-
-
 def page(scene: Scene, q: ArrayLike) -> str:
     """The page of a scene at configuration ``q``.
 
@@ -137,6 +130,5 @@ def page(scene: Scene, q: ArrayLike) -> str:
 
 
 def _configuration(robot: Mechanism, q: ArrayLike | None) -> ArrayLike:
-    """The configuration to show."""
     require_robot(robot)
     return assemble(robot) if q is None else robot.checked_configuration(q)

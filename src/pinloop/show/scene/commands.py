@@ -163,7 +163,8 @@ def light_scene(points: Array) -> list[Command]:
     floor = min(0.0, float(low[2]))
     toward = _view_direction(high - low)
     return [
-        *_background(),
+        set_property("/Background", "top_color", _WHITE),
+        set_property("/Background", "bottom_color", _HAZE),
         *_lights(center, radius, toward),
         *_ground(center, radius, floor),
         *_camera(points - center, center, radius, toward),
@@ -176,13 +177,6 @@ def _view_direction(size: Array) -> Array:
     thin = np.sqrt(size.max() / np.maximum(size, 0.15 * size.max()))
     toward = np.array([0.62, -1.0, 0.42]) * thin
     return np.asarray(toward / np.linalg.norm(toward))
-
-
-def _background() -> list[Command]:
-    return [
-        set_property("/Background", "top_color", _WHITE),
-        set_property("/Background", "bottom_color", _HAZE),
-    ]
 
 
 def _lights(center: Array, radius: float, toward: Array) -> list[Command]:
@@ -207,17 +201,15 @@ def _lights(center: Array, radius: float, toward: Array) -> list[Command]:
     for name, own_words in lights.items():
         light = _Light(**{"color": 0xFFFFFF} | own_words)
         commands.append(_SetObject(light, path=node_path(f"/Lights/{name}")))
-    commands.append(_at("/Lights/key", center + radius * (3.6 * toward - 2.4 * side + 3.2 * up)))
-    commands.append(_at("/Lights/fill", center + radius * (3.0 * toward + 4.0 * side)))
+    key = center + radius * (3.6 * toward - 2.4 * side + 3.2 * up)
+    fill = center + radius * (3.0 * toward + 4.0 * side)
+    commands.append(set_transform("/Lights/key", _shifted(key)))
+    commands.append(set_transform("/Lights/fill", _shifted(fill)))
     # The page makes every object cast shadows; two sets of them would only confuse, and the sky
     # has none.
     for name in ("fill", "sky"):
         commands.append(set_property(f"/Lights/{name}/<object>", "castShadow", False))
     return commands
-
-
-def _at(path: str, position: ArrayLike) -> Command:
-    return set_transform(path, _shifted(position))
 
 
 def _shifted(position: ArrayLike) -> Array:
@@ -279,7 +271,7 @@ def look_at(center: Array) -> list[Command]:
     """Let the camera turn about a point in the world [m]; it is shifted with it."""
     scene = np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1]])
     scene[:3, 3] = -scene[:3, :3] @ center
-    return [set_transform("/", scene), _at("/Cameras", center)]
+    return [set_transform("/", scene), set_transform("/Cameras", _shifted(center))]
 
 
 def look_from(position: Array) -> Command:

@@ -32,7 +32,7 @@ from .motion import (
     standing_spans,
 )
 from .scene import Node, Scene, make_scene
-from .solids import Color, cylinder, decimate, facets, tube
+from .solids import Color, cylinder, decimate, triangles, tube
 
 MESH_BYTES = 4_500_000
 """What the meshes of a robot may take; base64 adds a third."""
@@ -282,7 +282,7 @@ def _drawing(besides: Additions, lines: Sequence[Array], size: float) -> Iterato
     for k, (trace, line) in enumerate(zip(besides.traces, lines, strict=True)):
         yield draw_path(f"traces/{k}", line, trace.color, size)
     for k, layer in enumerate(besides.layers):
-        surface = facets(layer.vertices, layer.faces)
+        surface = triangles(layer.vertices, layer.faces)
         yield set_object(f"layers/{k}", surface, paint(layer.color, flatShading=True), np.eye(4))
     shaft, tip = cylinder(0.006 * size, 1.0), cylinder(0.018 * size, 0.06 * size, tip=0.0)
     for k, arrow in enumerate(besides.arrows):

@@ -65,15 +65,8 @@ class Solid:
 
 def make_solid(kind: str, size: Sequence[float]) -> Solid:
     """The solid of a shape that is not a mesh, with sizes as in `Shape`, or a "ring"."""
-    make: dict[str, Callable[..., Solid]] = {
-        "box": box,
-        "sphere": sphere,
-        "cylinder": cylinder,
-        "capsule": capsule,
-        "ellipsoid": ellipsoid,
-        "ring": ring,
-    }
-    return make[kind](*size)
+    shapes: tuple[Callable[..., Solid], ...] = (box, sphere, cylinder, capsule, ellipsoid, ring)
+    return {shape.__name__: shape for shape in shapes}[kind](*size)
 
 
 def _solid(kind: str, halves: Sequence[float], matrix: Array, **geometry: Any) -> Solid:
@@ -122,17 +115,12 @@ def ring(radius: float, tube: float) -> Solid:
     return _solid("Torus", (radius + tube, radius + tube, tube), np.eye(4), **sizes, **segments)
 
 
-def triangles(vertices: Array, faces: Integers, normals: Array) -> Solid:
-    """Triangles with one normal per vertex.
+def triangles(vertices: Array, faces: Integers, normals: Array | None = None) -> Solid:
+    """Triangles with one normal per vertex, or without, to be shaded flat.
 
     Vertices [m] and normals have shape (n, 3); faces, anticlockwise from outside, shape (m, 3).
     """
-    return _buffer(vertices, faces, normal=normals)
-
-
-def facets(vertices: Array, faces: Integers) -> Solid:
-    """Triangles without normals, to be shaded flat; arguments as those of `triangles`."""
-    return _buffer(vertices, faces)
+    return _buffer(vertices, faces, **({} if normals is None else {"normal": normals}))
 
 
 def tube(path: Array, radius: float) -> Solid:
