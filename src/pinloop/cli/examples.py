@@ -17,10 +17,6 @@ app = typer.Typer(rich_markup_mode="rich")
 """The command of this file."""
 
 
-def _offer_names(incomplete: str) -> list[str]:
-    return [name for name in known_examples() if name.startswith(incomplete)]
-
-
 @command(
     app,
     "examples",
@@ -36,7 +32,9 @@ def examples(
             metavar="[NAME]...",
             help="Robots to describe or copy; all by default.",
             show_default=False,
-            autocompletion=_offer_names,
+            autocompletion=lambda incomplete: [
+                name for name in known_examples() if name.startswith(incomplete)
+            ],
         ),
     ] = None,
     output: Annotated[

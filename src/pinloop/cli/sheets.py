@@ -96,10 +96,11 @@ def assembly_table(assembly: Assembled) -> Report:
     closed = assembly.error is None
     headings = ("<joint", "SI", "<unit", "shown", "<unit", "moved by", "<limits")
     rows = (_joint_row(assembly, joint) for joint in robot.joints)
+    moved = sum(assembly.moved(joint) > 0 for joint in robot.joints)
     state = Cell("assembled", "title") if closed else Cell("NOT CLOSED", "bad")
     facts: list[tuple[str, str | Cell]] = [
         ("closure", Cell(f"residual {assembly.residual:.1e} m, rad", "good" if closed else "bad")),
-        ("moved", _moved_joints(assembly)),
+        ("moved", f"{moved} of {len(robot.joints)} joints, from the start of the search"),
     ]
     if closed and (robot.loops or robot.couplings):
         facts.append(("branch", _branch(assembly.branch)))
@@ -131,11 +132,6 @@ def _joint_row(assembly: Assembled, joint: str) -> tuple[str | Cell, ...]:
 
 def _limit(value: float) -> str:
     return number(value, 1) if math.isfinite(value) else "none"
-
-
-def _moved_joints(assembly: Assembled) -> str:
-    names = [name for name in assembly.robot.joints if assembly.moved(name)]
-    return f"{len(names)} of {len(assembly.robot.joints)} joints, from the start of the search"
 
 
 def _branch(signs: dict[str, int] | None) -> str:

@@ -267,15 +267,11 @@ def _write_stops(
         except OSError as error:
             raise BadValue(f"folder '{folder}' cannot be made: {error.strerror}") from None
         for name, case in cases.items():
-            path = folder / f"{_file_name(name)}.{suffix}"
+            stem = re.sub(r"[^\w.-]", "-", name)  # a name that any system takes
+            path = folder / f"{stem}.{suffix}"
             save: Any = case.stop.save_html if suffix == "html" else case.stop.save_json
             written.append(save(path))
     return written
-
-
-def _file_name(criterion: str) -> str:
-    """A criterion as the name of a file on any system."""
-    return re.sub(r"[^\w.-]", "-", criterion)
 
 
 # -- computed beside measured stops ---------------------------------------------------------------

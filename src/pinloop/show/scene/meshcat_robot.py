@@ -116,7 +116,9 @@ class MeshcatRobot(MeshcatVisualizer):
         self.viewer[root].delete()
         self._shown = {}
         super().loadViewerModel(root)
-        scene = make_scene(self.robot, marked=_lockable(self.robot))
+        pairs = {edge.joint.name: edge.joint.pair for edge in self.robot.tree.edges}
+        lockable = [name for name in self.robot.joints if pairs[name].rows]  # the free ones are not
+        scene = make_scene(self.robot, marked=lockable)
         hull = make_collision_scene(self.robot)
         self._scenes = {
             self.viewerVisualGroupName: _painted(scene, visual_color or color),
@@ -276,12 +278,6 @@ class MeshcatRobot(MeshcatVisualizer):
 def default_root(robot: Mechanism) -> str:
     """Path at which a robot is drawn."""
     return f"pinloop/{node_name(robot.name)}"
-
-
-def _lockable(robot: Mechanism) -> list[str]:
-    """Joints whose locks have a symbol: all that a robot has but the free ones."""
-    pairs = {edge.joint.name: edge.joint.pair for edge in robot.tree.edges}
-    return [name for name in robot.joints if pairs[name].rows]
 
 
 def _painted(scene: Scene, color: Sequence[float] | None) -> Scene:

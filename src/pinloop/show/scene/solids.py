@@ -183,6 +183,7 @@ def _corners(x: float, y: float, z: float) -> Array:
 
 _CREASE = np.cos(np.radians(30.0))
 """Faces that meet at a smaller angle than this (as a cosine) are shaded as one surface."""
+_PICTURES = ("image", "baseColorTexture")
 _FINEST = 1 / 2000
 """Size of the first cells of a simplified mesh, as part of the size of everything."""
 
@@ -244,18 +245,13 @@ def _color(part: Any) -> Color | None:
         return None
     if visual.kind != "texture":
         color = np.asarray(visual.main_color)
-    elif _has_picture(visual.material):
+    elif any(getattr(visual.material, name, None) is not None for name in _PICTURES):
         color = np.asarray(visual.to_color().vertex_colors).mean(axis=0)
     else:
         color = np.asarray(visual.material.main_color)
     red, green, blue, alpha = (float(value) / 255 for value in color)
     # COLLADA files disagree on what a transparency of 0 means; nobody ships an invisible robot.
     return red, green, blue, alpha or 1.0
-
-
-def _has_picture(material: Any) -> bool:
-    pictures = (getattr(material, name, None) for name in ("image", "baseColorTexture"))
-    return any(picture is not None for picture in pictures)
 
 
 def crease_normals(vertices: Array, faces: Integers) -> tuple[Array, Integers, Array]:
