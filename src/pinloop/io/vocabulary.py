@@ -82,6 +82,11 @@ def _words(line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(attributes.split()), tuple(children.split())
 
 
+def children_of(vocabulary: Vocabulary, element: str) -> tuple[str, ...]:
+    """What an element may hold."""
+    return _words(vocabulary[element])[1]
+
+
 def _is_known(name: str, words: tuple[str, ...]) -> bool:
     prefix = name.partition(":")[0] + ":*"
     return name in words or "*" in words or (":" in name and prefix in words)

@@ -73,7 +73,6 @@ def read_actuators(
     sections = [(document, document.section("actuator")) for document in documents]
     for document, raw in ((document, raw) for document, section in sections for raw in section):
         if raw.tag not in ACTUATORS:
-            document.warn(raw, "is not a known actuator and is not read")
             continue
         shares = _shares(document, document.filled(raw, "actuator", ""), known, tendons)
         for joint, share in shares.items():

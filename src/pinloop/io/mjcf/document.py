@@ -19,25 +19,11 @@ from ...boundary.xml import LARGEST, Element, Remarks, parse_xml
 from ...errors import suggestion
 from ...tolerances import NO_DIRECTION
 from ..formats import Resolver
+from ..vocabulary import MJCF, children_of
 
 ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
 
-ACTUATORS = (
-    "general",
-    "motor",
-    "position",
-    "velocity",
-    "intvelocity",
-    "orientation",
-    "pid",
-    "damper",
-    "cylinder",
-    "muscle",
-    "adhesion",
-    "dcmotor",
-    "plugin",
-)
-EQUALITIES = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstrain", "distance")
+ACTUATORS, EQUALITIES = (children_of(MJCF, section) for section in ("actuator", "equality"))
 
 # All shortcuts share one actuator default per class; these attributes mean the same in each.
 _SHARED_BY_ACTUATORS = (
