@@ -25,25 +25,18 @@ from . import Exit, quiet_interrupts, raised_interrupts
 from .options import Group, settle_words
 
 _MODULES = {
-    "check": "robots",
-    "assemble": "robots",
-    "regularize": "robots",
-    "view": "robots",
-    "examples": "examples",
-    "simulate": "runs",
-    "play": "runs",
-    "stop": "stops",
-    "study": "studies",
-    "worst": "studies",
-    "allowed-speed": "standards",
-    "cell-map": "standards",
-    "separation": "standards",
-    "minimum-distance": "standards",
-    "annex-b": "standards",
-    "compare": "studies",
-    "fit": "studies",
-    "swept": "stops",
-    "brakes": "stops",
+    command: module
+    for module, commands in (
+        ("robots", "check assemble regularize view"),
+        ("examples", "examples"),
+        ("runs", "simulate play"),
+        ("stops", "stop"),
+        ("studies", "study worst"),
+        ("standards", "allowed-speed cell-map separation minimum-distance annex-b"),
+        ("studies", "compare fit"),
+        ("stops", "swept brakes"),
+    )
+    for command in commands.split()
 }
 """The commands, in the order of the help, and the files of this folder that hold them."""
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..boundary.arguments import public
-from ..boundary.files import as_target, write_file, write_json
+from ..boundary.files import as_target, write_file, write_json, write_text
 from ..dynamics.forces import Torque
 from ..dynamics.joint_axes import JointAxes
 from ..errors import BadValue
@@ -30,37 +30,7 @@ from ..regularization.regularize import regularize
 from ..simulation.events import lock, unlock
 from ..simulation.modes import Mode
 from ..simulation.simulate import simulate
-
-_SLAVE = '''\
-"""Unit of a co-simulation; needs pinloop in the Python that runs it."""
-
-from pathlib import Path
-
-from pythonfmu3 import Boolean, Float64, Fmi3Causality, Fmi3Slave, Fmi3Variability
-
-from pinloop.scenarios.fmu import RobotUnit
-
-
-class {name}(RobotUnit, Fmi3Slave):
-    def __init__(self, **options):
-        Fmi3Slave.__init__(self, **options)
-        kinds = {{"number": Float64, "truth": Boolean}}
-        causes = {{"input": Fmi3Causality.input, "output": Fmi3Causality.output}}
-        varies = {{"number": Fmi3Variability.continuous, "truth": Fmi3Variability.discrete}}
-        self.register_variable(
-            Float64(
-                "time",
-                causality=Fmi3Causality.independent,
-                variability=Fmi3Variability.continuous,
-                getter=lambda: self.time,
-            )
-        )
-        for name, kind, cause, *access in RobotUnit.start(self, Path(self.resources)):
-            getter, setter = access
-            options = {{"causality": causes[cause], "variability": varies[kind]}}
-            variable = kinds[kind](name, getter=getter, setter=setter, **options)
-            self.register_variable(variable, nested=False)
-'''
+from ..tables.report import render
 
 
 @public
@@ -104,7 +74,7 @@ def export_fmu(
     simulate(robot, q, v, until=1e-3)  # says what is wrong with the start
     with TemporaryDirectory() as folder:
         script = Path(folder) / f"{target.stem}.py"
-        script.write_text(_SLAVE.format(name=target.stem), encoding="utf-8")
+        write_text(script, render("scenarios/templates/unit.py.txt", name=target.stem))
         files = [robot.save(Path(folder) / "robot.urdf"), Path(folder) / "robot.loops.yaml"]
         start = {
             name: [q[robot.coordinates(name).q].tolist(), v[robot.coordinates(name).v].tolist()]

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -299,29 +299,30 @@ class RunDocument(TypedDict):
 
 # -- files ----------------------------------------------------------------------------------------
 
-KINDS = {
-    ".npz": "npz",
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".html": "html",
-    ".png": "plot",
-    ".svg": "plot",
-    ".pdf": "plot",
-    ".json": "summary",
-}
-"""What a file holds, by the end of its name."""
 
-_NEEDS = {"parquet": "pyarrow", "plot": "matplotlib"}
-"""Module that a kind needs, called like its package."""
-_MARKS: Mapping[str, bytes | re.Pattern[bytes]] = {
-    "npz": b"robot.npy",
-    "csv": re.compile(rb"\A(t_s|t \[s\]),"),  # the latter in earlier versions
-    "parquet": re.compile(rb"\x03t_s|\x05t \[s\]"),  # with the length of the name
-    "html": b"pinloop",
-    "plot": b"pinloop",
-    "summary": b'"format": "pinloop-run-',
+class _Kind(NamedTuple):
+    """Ends of names of a kind of files, the mark of those that pinloop wrote, the module it needs.
+
+    The mark is in the head or at the end of a file; a module is called like its package.
+    """
+
+    ends: tuple[str, ...]
+    mark: bytes | re.Pattern[bytes]
+    module: str = ""
+
+
+_KINDS = {
+    "npz": _Kind((".npz",), b"robot.npy"),
+    # Times were called t [s] in earlier versions; ahead of names in Parquet stands their length.
+    "csv": _Kind((".csv",), re.compile(rb"\A(t_s|t \[s\]),")),
+    "parquet": _Kind((".parquet",), re.compile(rb"\x03t_s|\x05t \[s\]"), "pyarrow"),
+    "html": _Kind((".html",), b"pinloop"),
+    "plot": _Kind((".png", ".svg", ".pdf"), b"pinloop", "matplotlib"),
+    "summary": _Kind((".json",), b'"format": "pinloop-run-'),
 }
-"""What the head or the end of a file says that pinloop wrote, by what it holds."""
+"""What a file may hold."""
+ENDS = {end: name for name, kind in _KINDS.items() for end in kind.ends}
+"""What a file holds, by the end of its name."""
 
 
 @dataclass(frozen=True)
@@ -334,20 +335,18 @@ class Output:
 
 def output_of(path: Path) -> Output:
     """A file, by the end of its name; a `BadValue` if no file of a run is called so."""
-    kind = KINDS.get(path.suffix.lower())
+    kind = ENDS.get(path.suffix.lower())
     if kind is None:
-        raise BadValue(f"'{path}' ends in none of {', '.join(KINDS)}, which say what it holds")
+        raise BadValue(f"'{path}' ends in none of {', '.join(ENDS)}, which say what it holds")
     return Output(kind, path)
 
 
 def check_output(output: Output, taken: Iterable[Path]) -> None:
     """Refuse what could not be written, or would destroy something, by a `BadValue`."""
-    path, kind = output.path, output.kind
-    if kind in ("npz", "plot") and KINDS.get(path.suffix.lower()) != kind:
-        ends = " or ".join(end for end, name in KINDS.items() if name == kind)
-        raise BadValue(f"'{path}' must end in {ends}")
+    path, (ends, _, module) = output.path, _KINDS[output.kind]
+    if output.kind in ("npz", "plot") and path.suffix.lower() not in ends:
+        raise BadValue(f"'{path}' must end in {' or '.join(ends)}")
     check_target(path, taken)
-    module = _NEEDS.get(kind, "")
     if module and find_spec(module) is None:
         raise BadValue(f"'{path}' needs {module}: pip install {module}")
 
@@ -361,7 +360,7 @@ def check_named(output: Output, folder: Path) -> None:
     way_out = "add --force (force=True in Python), or name another file"
     if not path.is_relative_to(os.path.realpath(folder)):
         raise BadValue(f"'{output.path}' is outside the folder of the scenario; {way_out}")
-    if not may_replace(path, _MARKS[output.kind]):
+    if not may_replace(path, _KINDS[output.kind].mark):
         raise BadValue(f"'{output.path}' exists, and pinloop did not write it; {way_out}")
 
 
