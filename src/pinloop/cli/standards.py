@@ -32,7 +32,7 @@ from .options import (
 )
 from .stops import BrakesFile, Gravity, Load, brakes_for, stop_category
 from .studies import Jobs, ResultsFile, StudyFile, compute_study, jobs_of
-from .words import gravity_vector, length, time, vector, weight
+from .words import gravity_vector, length, split_word, time, vector, weight
 
 app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
@@ -92,7 +92,7 @@ def allowed_speed(
     guaranteed.
     """
     check_targets([file], json=as_json)
-    limits = dict(_limit(word) for word in within or ())
+    limits = dict(split_word(word, "--within", "a limit", "travel=250mm") for word in within or ())
     if not limits:
         raise BadValue("there is no limit; write for example --within travel=250mm")
     plan = read_study(file)
@@ -118,13 +118,6 @@ def settings_of(plan: PlannedStudy) -> dict[str, Any]:
     """What a study file says besides cases and results, as arguments of `study`."""
     other = ("brakes", "space", "sampling", "results", "jobs")
     return {name: value for name, value in plan.arguments.items() if name not in other}
-
-
-def _limit(word: str) -> tuple[str, str | float]:
-    name, equals, value = word.partition("=")
-    if not equals or not name.strip() or not value.strip():
-        raise BadValue(f"'--within {word}' is not a limit and its value; write travel=250mm")
-    return name.strip(), value.strip()
 
 
 def _person(direction: str | None, point: str | None) -> dict[str, Any]:

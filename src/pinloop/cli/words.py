@@ -180,11 +180,14 @@ def with_faults(brakes: Brakes, words: Sequence[str]) -> Brakes:
 
 
 def _pair(word: str, option: str, example: str) -> tuple[str, str]:
+    return split_word(word, option, "a joint", f"for example {option} {example}")
+
+
+def split_word(word: str, option: str, what: str, example: str) -> tuple[str, str]:
+    """The two sides of ``name=value``, of which the first is the name of ``what``."""
     name, equals, value = word.partition("=")
     if not equals or not name.strip() or not value.strip():
-        raise BadValue(
-            f"'{option} {word}' is not a joint and its value; write for example {option} {example}"
-        )
+        raise BadValue(f"'{option} {word}' is not {what} and its value; write {example}")
     return name.strip(), value.strip()
 
 

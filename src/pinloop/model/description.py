@@ -313,6 +313,10 @@ class Rounding:
         )
 
 
+_TOOLS = ("tcp", "tool0", "tool", "ee", "end_effector", "flange")
+"""Names by which the frame of a tool is recognised, best first."""
+
+
 @dataclass(frozen=True, eq=False)
 class Description:
     """A whole robot as its file describes it.
@@ -349,5 +353,12 @@ class Description:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", constant(self.gravity))
+
+    @property
+    def tool(self) -> str | None:
+        """The frame or body whose name means a tool, if there is one."""
+        names = [thing.name for things in (self.frames, self.bodies) for thing in things]
+        called = {name.lower(): name for name in names}
+        return next((called[name] for name in _TOOLS if name in called), None)
 
     __reduce__ = construct_again

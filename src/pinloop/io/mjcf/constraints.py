@@ -135,22 +135,22 @@ def _loop(document: Document, tree: Tree, element: Element) -> Joint:
     else:
         body1 = tree.body(element, "body1")
         body2 = tree.body(element, "body2") if element.get("body2") else GROUND
+        frame_a, frame_b = _frames(element, tree.placements[body1], tree.placements[body2])
     if body1 == body2:
         raise element.error(f"joins the body '{body1}' to itself")
-    if "site1" in element.attributes:
-        return Joint(name, pair, body1, body2, frame_a, frame_b, cut=True)
-    first, second = tree.placements[body1], tree.placements[body2]
+    return Joint(name, pair, body1, body2, frame_a, frame_b, cut=True)
+
+
+def _frames(element: Element, first: pin.SE3, second: pin.SE3) -> tuple[pin.SE3, pin.SE3]:
+    """Frames A and B of a connect or weld between bodies with these initial placements."""
     if element.tag == "connect":
         frame_a = pin.SE3(np.eye(3), element.vector("anchor"))
-        frame_b = second.actInv(first * frame_a)
-        return Joint(name, pair, body1, body2, frame_a, frame_b, cut=True)
+        return frame_a, second.actInv(first * frame_a)
     frame_b = pin.SE3(np.eye(3), element.vector("anchor", (0.0, 0.0, 0.0)))
     relpose = element.numbers(element.get("relpose") or "0 1 0 0 0 0 0", 7, "relpose")
     if np.any(relpose[3:] != 0):
-        frame_a = pin.SE3(quaternion(element, relpose[3:]), relpose[:3])
-    else:
-        frame_a = first.actInv(second * frame_b)
-    return Joint(name, pair, body1, body2, frame_a, frame_b, cut=True)
+        return pin.SE3(quaternion(element, relpose[3:]), relpose[:3]), frame_b
+    return first.actInv(second * frame_b), frame_b
 
 
 def _site(tree: Tree, element: Element, attribute: str) -> tuple[str, pin.SE3]:

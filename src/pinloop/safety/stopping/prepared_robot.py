@@ -23,9 +23,6 @@ from ...simulation.modes import ModalSystem
 from ..brakes.brakes import Brakes
 from .drivetrain import Drivetrain
 
-_TOOLS = ("tcp", "tool0", "tool", "ee", "end_effector", "flange")
-"""Names by which the frame of a tool is recognised, best first."""
-
 
 @public
 @checked
@@ -49,17 +46,11 @@ class Payload:
 
 def tool_of(robot: Mechanism) -> str:
     """The frame that is taken for the tool: one that is called so, or the farthest one out."""
-    own = {frame.name.lower(): frame.name for frame in robot.description.frames}
-    own |= {body.lower(): body for body in robot.bodies}
-    for name in _TOOLS:
-        if name in own:
-            return own[name]
-    deepest = max(
-        robot.model.frames,
-        key=lambda frame: (
-            len(robot.model.supports[frame.parentJoint]) if frame.name in own.values() else -1
-        ),
-    )
+    if robot.description.tool is not None:
+        return robot.description.tool
+    own = {*robot.bodies, *(frame.name for frame in robot.description.frames)}
+    carried = (frame for frame in robot.model.frames if frame.name in own)
+    deepest = max(carried, key=lambda frame: len(robot.model.supports[frame.parentJoint]))
     return str(deepest.name)
 
 

@@ -32,8 +32,6 @@ _FRAME_CHARACTERS = 2_600_000
 _MOST_WITH_FORCES = 3000
 """Frames at which reactions are computed at most: each one solves for them."""
 _MOST_EVENTS = 100
-_TOOLS = ("tcp", "tool0", "tool", "ee", "end_effector", "flange")
-"""Frames whose path is drawn unless the user says otherwise; the first that there is."""
 LINES: tuple[Color, ...] = (
     (0.80, 0.12, 0.45, 1.0),
     (0.12, 0.40, 0.75, 1.0),
@@ -164,15 +162,14 @@ def _most(run: Trajectory, arrows: int) -> int:
 
 
 def traced_frames(robot: Mechanism, options: ReplayOptions) -> Sequence[str]:
-    """Frames whose path is drawn."""
+    """Frames whose path is drawn: that of the tool unless the user says otherwise."""
     if options.traces is not None:
         names = (options.traces,) if isinstance(options.traces, str) else tuple(options.traces)
         for name in names:
             robot.frame_id(name)
         return names
-    own = {name.lower(): name for name in (f.name for f in robot.description.frames)}
-    own |= {body.lower(): body for body in robot.bodies}
-    return [own[name] for name in _TOOLS if name in own][:1]
+    tool = robot.description.tool
+    return () if tool is None else (tool,)
 
 
 def _events(run: Trajectory) -> list[tuple[float, str]]:
