@@ -281,7 +281,6 @@ _SCALARS: Mapping[Any, Callable[[Any], bool]] = {
 
 
 def _described(kind: Any) -> str:
-    """A kind in words."""
     if kind == ArrayLike:
         return _WORDS[_Numbers]
     origin, parts = get_origin(kind), get_args(kind)

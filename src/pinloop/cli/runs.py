@@ -136,7 +136,6 @@ def _limits(word: str) -> Limits:
 
 
 def _outputs(plan: PlannedRun, more: list[Path] | tuple[Path, ...]) -> tuple[Output, ...]:
-    """The files of the scenario and those of the command."""
     outputs = list(plan.outputs)
     inputs = plan.inputs
     for path in more:

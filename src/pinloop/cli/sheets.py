@@ -135,7 +135,6 @@ def _limit(value: float) -> str:
 
 
 def _branch(signs: dict[str, int] | None) -> str:
-    """Signs of the branch in words."""
     if signs is None:
         return "undefined: the number of passive joints differs from the rank"
     return ", ".join(f"{name} {_SIGNS[sign]}" for name, sign in signs.items())
@@ -189,7 +188,6 @@ def reduction_table(robot: Mechanism) -> Report:
 
 
 def _sampled(report: Regularization) -> Cell:
-    """What sampling found."""
     if not report.sampled_rows:
         return Cell("none dropped" if report.undecided else "none is redundant on this branch")
     text = f"{report.sampled_rows} more redundant on this branch (not proven); closure without "
@@ -219,7 +217,6 @@ def _why(loop: LoopReduction) -> str:
 
 
 def _cuts(report: Regularization) -> Table:
-    """What other joints would give as cuts."""
     equations = "equations of the loop", "of all loops"
     headings = ("<instead of", "<cut at", *equations, "mobility at least")
     rows = (

@@ -373,7 +373,6 @@ def _document(result: StopResult, volume: SweptVolume) -> dict[str, Any]:
 
 
 def _report(result: StopResult, volume: SweptVolume) -> Report:
-    """Extents of the volume."""
     low, high = volume.bounds
     spans = zip("xyz", low, high, strict=True)
     facts = [

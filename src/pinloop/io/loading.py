@@ -161,7 +161,6 @@ def _drained(source: Any) -> Any:
 
 
 def _folders(package_dirs: Any) -> list[str | Path]:
-    """The user's package folders as a list."""
     if isinstance(package_dirs, (str, Path)):
         package_dirs = [package_dirs]
     folders: list[Any] = list(package_dirs) if isinstance(package_dirs, Iterable) else [None]
@@ -247,7 +246,6 @@ def _from_text(
 def _from_xml(
     root: Element, directory: Path | None, folders: list[str | Path], model: str | None
 ) -> Description:
-    """Pick the reader by the root element."""
     resolve = make_resolver(directory, folders)
     if root.tag == "robot":
         return read_urdf(root, resolve=resolve)
@@ -259,7 +257,6 @@ def _from_xml(
 
 
 def _beside(path: Path | None) -> Iterable[Path]:
-    """Files beside a robot file that say more about it."""
     if path is None:
         return
     for suffix in (".loops.yaml", ".loops.yml"):

@@ -216,7 +216,6 @@ def _adds_rows(change: Transition) -> bool:
 
 
 def _impulses(robot: Mechanism, change: Transition) -> Table:
-    """Impulses of a change of the mode."""
     rows = (
         (row, f"{impulse:.5g}", _impulse_unit(robot, change, row), "yes" if unique else "no")
         for row, impulse, unique in _impulse_rows(change)
@@ -390,7 +389,6 @@ def tried_outputs(
 
 
 def _write(kind: str, path: Path, run: Trajectory, states: Trajectory) -> None:
-    """Write one file of states or pictures."""
     writers: dict[str, Callable[[Path], Path]] = {
         "npz": states.save,
         "csv": states.to_csv,

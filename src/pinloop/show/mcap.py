@@ -18,24 +18,16 @@ from ..boundary.marks import Array
 from ..errors import BadValue, shown
 from ..io.saving import write_urdf
 from ..simulation.trajectory import Trajectory, joint_positions
+from ..tables.report import asset
 from .scene.motion import frame_times, mode_spans
 
 _MOST = 10**6
 """Instants of a recording."""
-_TIME = "builtin_interfaces/Time"
 _FIELDS = {
-    "sensor_msgs/JointState": "std_msgs/Header header\nstring[] name\nfloat64[] position\n"
-    "float64[] velocity\nfloat64[] effort",
-    "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms",
-    "std_msgs/String": "string data",
-    "geometry_msgs/TransformStamped": "std_msgs/Header header\nstring child_frame_id\n"
-    "geometry_msgs/Transform transform",
-    "geometry_msgs/Transform": "geometry_msgs/Vector3 translation\n"
-    "geometry_msgs/Quaternion rotation",
-    "geometry_msgs/Vector3": "float64 x\nfloat64 y\nfloat64 z",
-    "geometry_msgs/Quaternion": "float64 x\nfloat64 y\nfloat64 z\nfloat64 w",
-    "std_msgs/Header": f"{_TIME} stamp\nstring frame_id",
-    _TIME: "int32 sec\nuint32 nanosec",
+    kind: fields.rstrip()
+    for kind, _, fields in (
+        part.partition("\n") for part in asset("show/templates/ros2.msg").split("MSG: ")[1:]
+    )
 }
 """Fields of the messages, as ROS 2 defines them."""
 _TOPICS = {
@@ -105,7 +97,6 @@ def _messages(run: Trajectory, rate: float) -> Messages:
 
 
 def _transforms(run: Trajectory, q: Array, time: int) -> Iterator[dict[str, Any]]:
-    """Where each body is in the world."""
     robot = run.robot
     with robot.workspace() as data:
         pin.framesForwardKinematics(robot.model, data, q)

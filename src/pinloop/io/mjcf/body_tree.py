@@ -212,7 +212,6 @@ class Tree:
         return Joint(name, pair, "", "", identity, at, False, place=raw.place, **values), back
 
     def _limits(self, element: Element, kind: str) -> dict[str, Any]:
-        """Position and effort limits."""
         document, given = self._document, {}
         if kind == "ball" and element.get("range") is None:
             # MuJoCo takes 0 here, where other joints need a range.
@@ -265,7 +264,6 @@ class Tree:
         return moments.bounded(compiler.boundmass, compiler.boundinertia, compiler.balanceinertia)
 
     def _total(self, geoms: list[Geom]) -> Moments:
-        """Mass of the geoms that have any."""
         first, last = self._document.compiler.inertiagrouprange
         heavy = [g for g in geoms if first <= g.element.number("group", 0.0) <= last]
         return Moments.total(self._shapes.moments(geom) for geom in heavy)
@@ -364,7 +362,6 @@ class Tree:
 
 
 def _body_references(element: Element) -> tuple[str, ...]:
-    """Attributes of an element that name a body."""
     return ("name",) if element.tag == "body" else ("body", "body1", "body2")
 
 

@@ -154,7 +154,6 @@ def _frames(element: Element, first: pin.SE3, second: pin.SE3) -> tuple[pin.SE3,
 
 
 def _site(tree: Tree, element: Element, attribute: str) -> tuple[str, pin.SE3]:
-    """Body that carries the site that an attribute names, and the site's placement on it."""
     site = element.require(attribute)
     if site not in tree.sites:
         raise element.error(f"names the site '{site}', which does not exist")
@@ -293,7 +292,6 @@ def _gear(element: Element) -> float:
 
 
 def _drive(name: str, motors: list[Motor]) -> Drive:
-    """Drive of a joint from its first motor."""
     gears = [_gear(motor) for _, motor in motors]
     if len(set(gears)) > 1:
         document, second = motors[1]

@@ -281,7 +281,6 @@ class _Copier:
 
 
 def _put(parent: Element, element: Element, new: list[Element]) -> None:
-    """Put other elements in the place of one."""
     at = next(i for i, child in enumerate(parent.children) if child is element)
     parent.children[at : at + 1] = new
 

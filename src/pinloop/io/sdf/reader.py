@@ -113,7 +113,6 @@ def _pick(
 
 
 def _models(around: Element, source: Source, remarks: Remarks) -> list[tuple[Element, Source]]:
-    """Models of a file or world, included ones too."""
     models: list[tuple[Element, Source]] = []
     for child in around.all("model", "include"):
         if child.tag == "model":
@@ -160,7 +159,6 @@ def _roots(model: Scope, links: Sequence[Frame], joints: Sequence[Joint]) -> lis
 
 
 def _named(model: Scope, frame: Frame) -> NamedFrame:
-    """A `<frame>` on the link it is attached to."""
     link = model.link_of(frame)
     placement = model.placement(link).actInv(model.placement(frame))
     return NamedFrame(frame.name, link.name, placement)

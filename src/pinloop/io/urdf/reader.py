@@ -376,7 +376,6 @@ def _gear(block: Element, joint: Element, remarks: Remarks) -> tuple[float, floa
 def _geometry(
     root: Element, links: list[Element], resolve: Resolver, remarks: Remarks
 ) -> list[Geometry]:
-    """Visuals and collision shapes."""
     visuals = [visual for link in links for visual in link.all("visual")]
     colors: dict[str, quantities.Color] = {}
     materials = [material for holder in (root, *visuals) for material in holder.all("material")]

@@ -154,7 +154,6 @@ class Dragged:
         return self._holds[joint]
 
     def _obstacle(self, joint: str) -> str:
-        """Why a joint goes no further."""
         held = self._held(joint)
         free = ~velocity_mask(self.robot, held)
         limits = limited_coordinates(self.robot)

@@ -312,7 +312,6 @@ def _arrow(path: str, moment: bool, size: float) -> list[Command]:
 
 
 def _arrow_placement(start: Array, vector: Array) -> Array:
-    """Placement of an arrow, shape (4, 4)."""
     return np.asarray(pin.SE3(align_z(vector), start).homogeneous)
 
 

@@ -339,7 +339,6 @@ def _path(run: Trajectory, t: Array, trace: Trace, count: int) -> Array:
 
 
 def _speeds(duration: float) -> Iterator[tuple[str, str, bool]]:
-    """The list of speeds; real time is chosen."""
     for value in (*_FAST_SPEEDS, *_SPEEDS) if duration > _LONG else _SPEEDS:
         name = f"{value:g} times real time" if value > 1.0 else f"1/{1 / value:.0f} of real time"
         yield f"{value:g}", "real time" if value == 1.0 else name, value == 1.0

@@ -163,7 +163,6 @@ def line_segments(points: Array, colors: Array) -> Solid:
 
 
 def _buffer(points: Array, faces: Integers | None, **attributes: Array) -> Solid:
-    """three.js buffers."""
     rows = {"position": points, **attributes}
     data = {"attributes": {name: pack_numpy_array(values.T) for name, values in rows.items()}}
     if faces is not None:
@@ -227,7 +226,6 @@ def _mesh(part: Any, path: Path) -> _Mesh:
 
 
 def _scaled(mesh: _Mesh, scale: Array) -> Solid:
-    """A mesh at its scale, for the viewer."""
     faces = mesh.faces[:, ::-1] if np.prod(scale) < 0 else mesh.faces
     return replace(triangles(*crease_normals(mesh.vertices * scale, faces)), color=mesh.color)
 
@@ -310,7 +308,6 @@ def _bytes(solid: Solid) -> int:
 
 
 def _arrays(solid: Solid) -> tuple[Array, Integers]:
-    """Vertices and faces."""
     data: dict[str, Any] = solid.geometry["data"]
     vertices = np.frombuffer(data["attributes"]["position"]["array"].data, dtype=np.float32)
     faces = np.frombuffer(data["index"]["array"].data, dtype=np.uint32)

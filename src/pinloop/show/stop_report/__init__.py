@@ -201,7 +201,6 @@ def _holding(result: StopResult, joint: JointStop) -> Card:
 
 
 def _four(value: float | None) -> str:
-    """A number with four digits."""
     return "-" if value is None else number(value, decimals([value]))
 
 
