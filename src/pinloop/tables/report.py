@@ -76,11 +76,6 @@ class Column:
         return " ".join(filter(None, (self.group, self.heading)))
 
     @property
-    def align(self) -> str:
-        """The side to which it is aligned, as `format` has it."""
-        return ">" if self.right else "<"
-
-    @property
     def heading_under(self) -> str:
         """Heading below that over its run: its own, or the unit."""
         return f"[{self.unit}]" if self.unit and not self.group else self.heading
@@ -372,19 +367,20 @@ def _torn(table: Table, run: list[int], widths: list[int], width: int) -> list[l
 def _part_lines(table: Table, runs: list[list[int]], widths: list[int]) -> list[Line]:
     """One table: headings, then rows."""
     gap, columns = " " * _GAP, table.columns
+    sides = ["<>"[column.right] for column in columns]
     upper, lower = " " * widths[0], _padded(columns[0].heading, widths[0])
     for run in runs:
-        align = "^" if columns[run[0]].group else columns[run[0]].align
+        align = "^" if columns[run[0]].group else sides[run[0]]
         upper += gap + _padded(table.heading_over(run), _run_width(run, widths), align)
         for k in run:
-            lower += gap + _padded(columns[k].heading_under, widths[k], columns[k].align)
+            lower += gap + _padded(columns[k].heading_under, widths[k], sides[k])
     headings = [text for text in (upper.rstrip(), lower.rstrip()) if text]
     lines: list[Line] = [[(text, "heading")] for text in headings]
     for row in table.rows:
         first, *rest = chop_cells(row[0].text, widths[0]) or [""]
         line: Line = [(_padded(first, widths[0]), row[0].mark)]
         for k in (k for run in runs for k in run):
-            text = _padded(row[k].text, widths[k], columns[k].align)
+            text = _padded(row[k].text, widths[k], sides[k])
             line += [(gap, ""), (text, row[k].mark)]
         lines += [line, *([(part, row[0].mark)] for part in rest)]
     return lines

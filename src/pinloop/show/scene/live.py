@@ -71,10 +71,9 @@ class Viewer(contextlib.AbstractContextManager["Viewer"]):
     def __init__(self, exhibit: Exhibit) -> None:
         self._exhibit = exhibit
         self._lock = threading.Lock()
-        self._number = 0
         self._server = _Server(self._page, self._ask)
         self.url = self._server.url
-        self._tell()
+        self._server.publish(exhibit.state())
 
     @property
     def q(self) -> NDArray[Any]:
@@ -92,7 +91,7 @@ class Viewer(contextlib.AbstractContextManager["Viewer"]):
             raise PinloopError("the viewer is closed; open a new one")
         with self._lock:
             self._exhibit.show(value)
-            self._tell()
+            self._server.publish(self._exhibit.state())
 
     def open(self) -> bool:
         """Open the address in the user's browser; return whether there is one."""
@@ -134,14 +133,7 @@ class Viewer(contextlib.AbstractContextManager["Viewer"]):
                 self._exhibit.ask(message)
             except PinloopError as error:
                 return {"refused": str(error)}
-            return self._tell()
-
-    def _tell(self) -> Message:
-        """Tell all pages the state, numbered so that an old one is known."""
-        self._number += 1
-        message = {"number": self._number, **self._exhibit.state()}
-        self._server.publish(message)
-        return message
+            return self._server.publish(self._exhibit.state())
 
 
 class _Server(ThreadingHTTPServer):
@@ -174,12 +166,17 @@ class _Server(ThreadingHTTPServer):
             target=self.serve_forever, args=(0.1,), name="pinloop viewer", daemon=True
         ).start()
 
-    def publish(self, message: Message) -> None:
-        """Tell all pages; one that comes later, or is slow, hears only the latest."""
+    def publish(self, state: Message) -> Message:
+        """Tell all pages, numbered so that an old state is known; return what they are told.
+
+        A page that comes later, or is slow, hears only the latest.
+        """
         with self._changed:
-            self._latest = json_text(message, indent=None)
             self._number += 1
+            message = {"number": self._number, **state}
+            self._latest = json_text(message, indent=None)
             self._changed.notify_all()
+        return message
 
     def news(self, seen: int) -> tuple[int, str]:
         """Wait for something newer than what has been seen; its number and text."""

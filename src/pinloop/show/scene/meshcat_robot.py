@@ -222,15 +222,15 @@ class MeshcatRobot(MeshcatVisualizer):
 
     def setCameraTarget(self, target: ArrayLike) -> None:
         """Let the camera look at, and turn about, a point in the world [m], shape (3,)."""
-        self._set_stage(look_at(np.asarray(target, dtype=float)))
+        self._send(None, look_at(np.asarray(target, dtype=float)))
 
     def setCameraPosition(self, position: ArrayLike) -> None:
         """Put the camera at a place [m] from its target, in world axes, shape (3,)."""
-        self._set_stage([look_from(np.asarray(position, dtype=float))])
+        self._send(None, [look_from(np.asarray(position, dtype=float))])
 
     def setCameraZoom(self, zoom: float) -> None:
         """Set the zoom of the camera."""
-        self._set_stage([set_property("/Cameras/default/rotated/<object>", "zoom", zoom)])
+        self._send(None, [set_property("/Cameras/default/rotated/<object>", "zoom", zoom)])
 
     def _visuals(self) -> str:
         """Path below which everything is that has to do with the robot as it is seen."""
@@ -262,16 +262,11 @@ class MeshcatRobot(MeshcatVisualizer):
             self._send(group, [set_property(path, "visible", visible)])
         self._shown[path] = visible
 
-    def _send(self, group: str, commands: Iterable[Command]) -> None:
-        """Send commands about nodes below a group."""
-        base = self.viewer[group].path.entries
+    def _send(self, group: str | None, commands: Iterable[Command]) -> None:
+        """Send commands about nodes below a group, or about the viewer itself."""
+        base = () if group is None else self.viewer[group].path.entries
         for command in commands:
             command.path = meshcat.path.Path(base + command.path.entries)
-            self.viewer.window.send(command)
-
-    def _set_stage(self, commands: Iterable[Command]) -> None:
-        """Send commands about the viewer itself."""
-        for command in commands:
             self.viewer.window.send(command)
 
 
