@@ -162,7 +162,7 @@ class Overlay(Reported):
 
     def plot(self) -> Any:
         """Draw measured and computed coordinates, and beside them what is between them."""
-        return forward("show.plots.overlays", "plot_overlay", self)
+        return forward("show.plots.stop_figures", "plot_overlay", self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -219,7 +219,7 @@ class StopResult:
 
     def plot(self, joints: str | Iterable[str] | None = None) -> Any:
         """Draw positions, velocities, torques and energy of all joints or of those named."""
-        return forward("show.stop_report.stop_curves", "plot_stop", self, joints)
+        return forward("show.plots.stop_figures", "plot_stop", self, joints)
 
     def save_html(
         self, path: str | Path, *, swept: bool = False, sections: Iterable[Section] = ()

@@ -1,7 +1,6 @@
-"""Which curves are shown of a stop: for pages as people read them, for figures in SI units.
+"""Which curves a page shows of a stop, as people read them, and what happened in it.
 
-Figures of matplotlib show positions, velocities, torques and energy over seconds. What happened is
-marked in both: alike and simultaneous things together.
+What happened is marked, in figures too: alike and simultaneous things together.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,18 +20,12 @@ from ...safety.stopping.travel import JointStop
 from ...simulation.trajectory import joint_positions
 from ...tables.number_format import Units, listed, units_of
 from ...tolerances import SAME, SAME_INSTANT
-from ..plots import Chart, Instant, Line, Shape, draw_charts, merge_instants
-from ..plots.runs import Coordinate, Fine, charts_by_unit, coordinates, velocities
+from ..plots import Chart, Instant, Line, Shape, merge_instants
 from ..plots.svg import Key, shortened, ticks
 from ..scene.motion import standing_spans
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
 _POINTS, _MOST_POINTS = 320, 2000
 """Even instants beside those at which the stop was computed: as far as it is shown, and at most."""
-_FIGURE_POINTS = 900
 _OTHER = "#8a94a3"
 _COLORS = {
     "brake": "#d55e00",
@@ -59,7 +52,7 @@ class StopCurves:
         self.result, self.clock = result, clock_of(result)
         end = shown_until(result)
         every = max(end / _POINTS, float(result.run.t[-1]) / _MOST_POINTS)
-        self._series = _dense_series(result, every, end)
+        self._series = dense_series(result, every, end)
         self._t = self.clock.factor * self._series.t
         self._common: dict[str, Any] = {
             "x_label": f"time since the signal [{self.clock.unit}]",
@@ -156,7 +149,7 @@ class StopCurves:
         return np.asarray(positions[:, 0] - positions[0, 0])
 
 
-def _dense_series(result: StopResult, every: float, end: float = np.inf) -> Series:
+def dense_series(result: StopResult, every: float, end: float = np.inf) -> Series:
     """States until ``end`` [s]: those computed, with both sides of jumps, and even ones."""
     stored = series_of(result, None)
     if min(end, stored.t[-1]) <= 0.0:
@@ -249,60 +242,6 @@ def _positive(amounts: Mapping[str, float]) -> dict[str, float]:
 
 def _key(name: str) -> Key:
     return Key(name, _COLORS.get(name, _OTHER), area=True)
-
-
-# -- figures --------------------------------------------------------------------------------------
-
-
-def plot_stop(result: StopResult, joints: str | Iterable[str] | None = None) -> Figure:
-    """Draw a stop.
-
-    By default all joints are shown; where they are too many for one panel, those that move fastest.
-    """
-    robot = result.robot
-    series = _dense_series(result, float(result.run.t[-1]) / _FIGURE_POINTS)
-    states = Fine(series.t, series.q, series.v, np.arange(len(series.t)))
-    chosen = [joints] if isinstance(joints, str) else joints
-    names = list(result.joints if chosen is None else chosen)
-    columns = {name: robot.coordinates(name).v.start for name in names}
-    speeds = np.abs(series.v).max(axis=0, initial=0.0)
-    fastest = {name: (True, float(speeds[k])) for name, k in columns.items()}
-    ranks = fastest if joints is None else None
-
-    def charts(shown: Iterable[Coordinate], labels: Mapping[str, str]) -> list[Chart]:
-        return charts_by_unit(series.t, shown, labels, ranks)
-
-    def exerted(part: str) -> list[Chart]:
-        """What brakes or drives exert; nothing where they never do."""
-        values: Array = getattr(series, part)
-        units = {name: "N" if robot.is_translation[k] else "N m" for name, k in columns.items()}
-        shown = [Coordinate(n, n, units[n], values[:, k]) for n, k in columns.items()]
-        labels = {"N m": f"{part} torque [N m]", "N": f"{part} force [N]"}
-        return charts(shown if values.any() else [], labels)
-
-    moved = (
-        c._replace(values=c.values - c.values[0])
-        for name in names
-        for c in coordinates(robot, name, states)
-    )
-    rates = (c for name in names for c in velocities(robot, name, states))
-    left = charts(moved, {"rad": "angle, from start [rad]", "m": "displacement, from start [m]"})
-    right = charts(rates, {"rad/s": "velocity [rad/s]", "m/s": "velocity [m/s]"})
-    left, right = left + exerted("brake"), right + exerted("drive")
-    (right if len(right) <= len(left) else left).append(_energy(series))
-    title = f"{robot.name}: stop of category {result.category.number}, {result.outcome}"
-    events = [(mark.x, mark.label) for mark in instants(result, Clock("s", 1.0, 3))]
-    return draw_charts(title, [left, right], (0.0, float(series.t[-1])), events)
-
-
-def _energy(series: Series) -> Chart:
-    potential = series.potential - series.potential[0]
-    energies = {
-        "kinetic": series.kinetic,
-        "potential, from start": potential,
-        "total": series.kinetic + potential,
-    }
-    return Chart("energy [J]", [Line(name, series.t, y) for name, y in energies.items()])
 
 
 # -- what happened when ---------------------------------------------------------------------------
