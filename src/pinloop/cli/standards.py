@@ -100,24 +100,15 @@ def allowed_speed(
         "human_speed": human_speed,
         "detection": time(detection, "--detection"),
     }
-    result = find_allowed_speed(
-        plan.robot,
-        plan.arguments["brakes"],
-        limits,
-        plan.arguments["space"],
-        plan.arguments["sampling"],
-        person=person,
-        jobs=jobs_of(plan, jobs),
-        **settings_of(plan),
-    )
+    result = find_allowed_speed(stop_within=limits, person=person, **_cases(plan, jobs))
     give_result(as_json, result.as_dict, result.__rich__)
     return Exit.DONE if result.share > 0.0 else Exit.FAILED
 
 
-def settings_of(plan: PlannedStudy) -> dict[str, Any]:
-    """What a study file says besides cases and results, as arguments of `study`."""
-    other = ("brakes", "space", "sampling", "results", "jobs")
-    return {name: value for name, value in plan.arguments.items() if name not in other}
+def _cases(plan: PlannedStudy, jobs: int | None) -> dict[str, Any]:
+    """Robot, brakes, cases and settings of a study file, as arguments of what looks at them all."""
+    arguments = {name: value for name, value in plan.arguments.items() if name != "results"}
+    return arguments | {"robot": plan.robot, "jobs": jobs_of(plan, jobs)}
 
 
 def _person(direction: str | None, point: str | None) -> dict[str, Any]:
@@ -157,16 +148,8 @@ def cell_map(
     check_targets([file], json=as_json, plot=plot, csv=csv)
     plan = read_study(file)
     reach = 0.0 if intrusion is None else length(intrusion, "--intrusion")
-    result = make_map(
-        plan.robot,
-        plan.arguments["brakes"],
-        plan.arguments["space"],
-        plan.arguments["sampling"],
-        watch=Watch(human_speed, time(detection, "--detection"), reach),
-        spacing=length(spacing, "--spacing"),
-        jobs=jobs_of(plan, jobs),
-        **settings_of(plan),
-    )
+    watch = Watch(human_speed, time(detection, "--detection"), reach)
+    result = make_map(watch=watch, spacing=length(spacing, "--spacing"), **_cases(plan, jobs))
     written = [] if csv is None else [result.to_csv(csv)]
     if plot is not None:
         figure, kind = result.plot(), plot.suffix[1:]
@@ -307,10 +290,7 @@ def annex_b(
     aid, not a safety certificate.
     """
     check_targets([*robot.inputs, brakes], json=as_json, csv=csv, html=html, pdf=pdf)
-    chosen_categories = [
-        stop_category(word, on_path=False, law=None, time_limit=None)
-        for word in category or ("0", "1")
-    ]
+    chosen_categories = [stop_category(word) for word in category or ("0", "1")]
     load = 0.0 if payload is None else weight(payload)
     machine = robot.load()
     chosen, _ = brakes_for(machine, robot.file, brakes)

@@ -221,7 +221,9 @@ def stop(
     return Exit.DONE if result.holds else Exit.FAILED
 
 
-def stop_category(word: str, *, on_path: bool, law: str | None, time_limit: str | None) -> Category:
+def stop_category(
+    word: str, *, on_path: bool = False, law: str | None = None, time_limit: str | None = None
+) -> Category:
     """The category of a stop, from options of the command line."""
     limit = None if time_limit is None else time(time_limit, "--time-limit")
     function = function_by_name(word)
@@ -345,7 +347,7 @@ def swept(
     For CAD: overlapping convex pieces. A planning aid, not a safety certificate.
     """
     check_targets([*robot.inputs, brakes], force=force, json=as_json, output=output)
-    how = stop_category(category, on_path=False, law=None, time_limit=None)
+    how = stop_category(category)
     machine, load = robot.load(), None if payload is None else weight(payload)
     chosen, _ = brakes_for(machine, robot.file, brakes, load or 0.0)
     state, _ = state_at_signal(machine, q or (), speed or (), None, None)
