@@ -11,20 +11,12 @@ from ..errors import UnknownName
 from ..io.examples import Example, copy_examples, known_examples
 from ..tables.report import Notes, Report, Table
 from . import Exit
-from .options import ROBOTS, AsJson, Force, check_targets, command, file_option, give_result
+from .options import ROBOTS, AsJson, Commands, Force, check_targets, file_option, give_result
 
-app = typer.Typer(rich_markup_mode="rich")
-"""The command of this file."""
+app = Commands(ROBOTS)
 
 
-@command(
-    app,
-    "examples",
-    "examples palletizer",
-    "examples palletizer delta -o robots",
-    codes="0 done",
-    panel=ROBOTS,
-)
+@app.add("examples", "examples palletizer", "examples palletizer delta -o robots")
 def examples(
     names: Annotated[
         list[str] | None,

@@ -38,29 +38,36 @@ YAMLS = (".yaml", ".yml")
 # -- commands -------------------------------------------------------------------------------------
 
 
-def command(
-    app: typer.Typer, *examples: str, codes: str, panel: str | None = None
-) -> Callable[[Run], Run]:
-    """Make a function a command; its docstring is the help.
+class Commands(typer.Typer):
+    """Commands under one heading of the first page of the help, or of a group."""
 
-    ``examples`` show how it is called, without ``pinloop``; ``codes`` are the exit codes but that
-    of a mistake: ``0 done; 1 not closed``; ``panel`` is the group of commands on the first page.
-    """
-    lines = "\n".join(f"Example: pinloop {example}" for example in examples)
-    described = sorted(
-        [*codes.split("; "), "2 invalid input"], key=lambda code: int(code.split()[0])
-    )
-    epilog = f"{lines}\n\nExit codes: {'; '.join(described)}."
+    def __init__(self, panel: str | None = None, **settings: Any) -> None:
+        super().__init__(rich_markup_mode="rich", **settings)
+        self._panel = panel
 
-    def join(function: Run) -> Run:
-        # One line per paragraph: the terminal breaks them.
-        paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-        text = "\n\n".join(" ".join(part.split()) for part in paragraphs)
-        called = _with_robot_options(function)
-        app.command(help=text, epilog=epilog, rich_help_panel=panel, cls=_Command)(called)
-        return function
+    def add(self, *examples: str, codes: str = "0 done") -> Callable[[Run], Run]:
+        """Make a function a command; its docstring is the help.
 
-    return join
+        ``examples`` show how it is called, without ``pinloop``; ``codes`` are the exit codes but
+        that of a mistake: ``0 done; 1 not closed``.
+        """
+        lines = "\n".join(f"Example: pinloop {example}" for example in examples)
+        described = sorted(
+            [*codes.split("; "), "2 invalid input"], key=lambda code: int(code.split()[0])
+        )
+        epilog = f"{lines}\n\nExit codes: {'; '.join(described)}."
+
+        def join(function: Run) -> Run:
+            # One line per paragraph: the terminal breaks them.
+            paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+            text = "\n\n".join(" ".join(part.split()) for part in paragraphs)
+            register = self.command(
+                help=text, epilog=epilog, rich_help_panel=self._panel, cls=_Command
+            )
+            register(_with_robot_options(function))
+            return function
+
+        return join
 
 
 class _Command(TyperCommand):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from ..assembly.assemble import assemble as close_loops
 from ..boundary.files import json_text
 from ..boundary.values import forward
@@ -21,13 +19,13 @@ from .options import (
     REPEATED,
     ROBOTS,
     AsJson,
+    Commands,
     Force,
     HeldJoints,
     Html,
     IgnoreLimits,
     OpenBrowser,
     check_targets,
-    command,
     count,
     file_option,
     flag,
@@ -46,18 +44,15 @@ from .sheets import (
 )
 from .words import IGNORE, joint_values
 
-app = typer.Typer(rich_markup_mode="rich")
-"""The commands of this file."""
+app = Commands(ROBOTS)
 
 Seed = Annotated[int, count("Seed of the random restarts.")]
 
 
-@command(
-    app,
+@app.add(
     "check urdf/palletizer.urdf",
     "check urdf/delta.urdf --json",
     codes="0 the robot can be assembled; 1 it cannot",
-    panel=ROBOTS,
 )
 def check(
     robot: RobotFile,
@@ -78,12 +73,10 @@ def check(
     return Exit.DONE if report.assembled else Exit.FAILED
 
 
-@command(
-    app,
+@app.add(
     "assemble urdf/palletizer.urdf --q shoulder=25deg --q elbow=0.3",
     "assemble urdf/fourbar.urdf --near joint_3=-90deg --json",
     codes=ASSEMBLED,
-    panel=ROBOTS,
 )
 def assemble(
     robot: RobotFile,
@@ -128,12 +121,10 @@ def _not_closed(error: LoopNotClosed) -> int:
     return Exit.FAILED
 
 
-@command(
-    app,
+@app.add(
     "regularize urdf/prrr3.urdf",
     "regularize urdf/fourbar.urdf --cut joint_3 -o recut.urdf",
     codes="0 done; 1 the robot cannot be assembled",
-    panel=ROBOTS,
 )
 def regularize(
     robot: RobotFile,
@@ -184,9 +175,7 @@ def regularize(
     return Exit.DONE
 
 
-@command(
-    app, "view urdf/palletizer.urdf --q shoulder=0.4 --html arm.html", codes=ASSEMBLED, panel=ROBOTS
-)
+@app.add("view urdf/palletizer.urdf --q shoulder=0.4 --html arm.html", codes=ASSEMBLED)
 def view(
     robot: RobotFile,
     html: Html = None,

@@ -9,8 +9,6 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from ..errors import BadValue, SimulationFailed
 from ..scenarios.reading import PlannedRun, load_scenario
 from ..scenarios.results import (
@@ -31,11 +29,11 @@ from .options import (
     RUNS,
     YAMLS,
     AsJson,
+    Commands,
     Html,
     OpenBrowser,
     argument,
     check_targets,
-    command,
     file_option,
     flag,
     give_result,
@@ -46,8 +44,7 @@ from .options import (
 )
 from .words import time
 
-app = typer.Typer(rich_markup_mode="rich")
-"""The commands of this file."""
+app = Commands(RUNS)
 
 
 ScenarioFile = Annotated[
@@ -78,12 +75,10 @@ ForceAny = Annotated[
 ]
 
 
-@command(
-    app,
+@app.add(
     "simulate urdf/palletizer.scenario.yaml",
     "simulate urdf/fourbar.scenario.yaml -o run.npz -o run.csv --json",
     codes="0 the run came to its end; 1 it failed; 130 interrupted",
-    panel=RUNS,
 )
 def simulate(
     scenario: ScenarioFile,
@@ -170,7 +165,7 @@ def _code(run: Trajectory, failure: str, written: list[Path], problems: list[str
     return Exit.MISTAKE if problems else Exit.DONE
 
 
-@command(app, "play run.npz --html run.html", codes="0 done", panel=RUNS)
+@app.add("play run.npz --html run.html")
 def play(
     run: Annotated[
         Path, argument("Saved run, from pinloop simulate or Trajectory.save.", "RUN.npz", ".npz")

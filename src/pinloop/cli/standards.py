@@ -24,8 +24,8 @@ from .options import (
     MANY,
     REPEATED,
     AsJson,
+    Commands,
     check_targets,
-    command,
     file_option,
     give_result,
     text_option,
@@ -34,8 +34,7 @@ from .stops import BrakesFile, Gravity, Load, brakes_for, stop_category
 from .studies import Jobs, ResultsFile, StudyFile, compute_study, jobs_of
 from .words import gravity_vector, length, split_word, time, vector, weight
 
-app = typer.Typer(rich_markup_mode="rich")
-"""The commands of this file."""
+app = Commands(MANY)
 
 _MEASURED = "0 done; 130 interrupted"
 Towards = Annotated[
@@ -61,12 +60,10 @@ Edition = Annotated[str, text_option("Edition of the standard, by its year.", "Y
 # -- speeds ---------------------------------------------------------------------------------------
 
 
-@command(
-    app,
+@app.add(
     "allowed-speed urdf/six_axis_arm.study.yaml --within travel=250mm --within time=300ms",
     "allowed-speed urdf/six_axis_arm.study.yaml --within separation=1.5m --direction 1,0,0",
     codes="0 done; 1 not even the robot at rest stays within the limits",
-    panel=MANY,
 )
 def allowed_speed(
     file: StudyFile,
@@ -121,12 +118,7 @@ def _person(direction: str | None, point: str | None) -> dict[str, Any]:
     return person
 
 
-@command(
-    app,
-    "cell-map urdf/six_axis_arm.study.yaml --detection 50ms --plot cell.png --csv cell.csv",
-    codes="0 done",
-    panel=MANY,
-)
+@app.add("cell-map urdf/six_axis_arm.study.yaml --detection 50ms --plot cell.png --csv cell.csv")
 def cell_map(
     file: StudyFile,
     human_speed: HumanSpeed = 1.6,
@@ -161,11 +153,8 @@ def cell_map(
 # -- distances ------------------------------------------------------------------------------------
 
 
-@command(
-    app,
-    "separation urdf/six_axis_arm.study.yaml --results arm.csv --detection 50ms",
-    codes=_MEASURED,
-    panel=MANY,
+@app.add(
+    "separation urdf/six_axis_arm.study.yaml --results arm.csv --detection 50ms", codes=_MEASURED
 )
 def separation(
     file: StudyFile,
@@ -213,11 +202,9 @@ def separation(
     return Exit.DONE
 
 
-@command(
-    app,
+@app.add(
     "minimum-distance urdf/six_axis_arm.study.yaml --results arm.csv --detection 50ms",
     codes=_MEASURED,
-    panel=MANY,
 )
 def minimum_distance(
     file: StudyFile,
@@ -257,12 +244,7 @@ def minimum_distance(
 # -- tables of vendors ----------------------------------------------------------------------------
 
 
-@command(
-    app,
-    "annex-b urdf/six_axis_arm.urdf --payload 10kg --csv arm.annex_b.csv",
-    codes="0 done",
-    panel=MANY,
-)
+@app.add("annex-b urdf/six_axis_arm.urdf --payload 10kg --csv arm.annex_b.csv")
 def annex_b(
     robot: RobotFile,
     payload: Load = None,

@@ -40,10 +40,10 @@ from .options import (
     STOPS,
     YAMLS,
     AsJson,
+    Commands,
     Force,
     Group,
     check_targets,
-    command,
     file_option,
     flag,
     give_result,
@@ -52,18 +52,9 @@ from .options import (
     text_option,
     warn,
 )
-from .words import (
-    gravity_vector,
-    joint_values,
-    length,
-    speeds,
-    time,
-    weight,
-    with_faults,
-)
+from .words import gravity_vector, joint_values, length, speeds, time, weight, with_faults
 
-app = typer.Typer(rich_markup_mode="rich")
-"""The commands of this file."""
+app = Commands(STOPS)
 
 Fact = tuple[str, str]
 Band = Literal["low", "nominal", "high"]
@@ -161,11 +152,9 @@ Csv = Annotated[
 ]
 
 
-@command(
-    app,
+@app.add(
     "stop urdf/six_axis_arm.urdf --payload 5kg --csv stop.csv",
     codes="0 the robot is at rest and held; 1 it is not",
-    panel=STOPS,
 )
 def stop(
     robot: RobotFile,
@@ -314,11 +303,9 @@ def state_at_signal(
 # -- room that a stop takes ---------------------------------------------------------------------
 
 
-@command(
-    app,
+@app.add(
     "swept six_axis_arm --q joint_2=30deg --speed 80% -o swept.stl",
     codes="0 the robot is at rest and held; 1 it is not",
-    panel=STOPS,
 )
 def swept(
     robot: RobotFile,
@@ -391,7 +378,7 @@ def _report(result: StopResult, volume: SweptVolume) -> Report:
 
 # -- brakes -------------------------------------------------------------------------------------
 
-brakes_app = typer.Typer(
+brakes_app = Commands(
     name="brakes",
     cls=Group,
     help="Brakes files: what a stop depends on but a robot file does not say.",
@@ -407,7 +394,7 @@ def _group(context: typer.Context) -> None:
         write(context.get_help(), rendered=True)
 
 
-@command(brakes_app, "brakes init urdf/delta.urdf -o my.brakes.yaml", codes="0 done")
+@brakes_app.add("brakes init urdf/delta.urdf -o my.brakes.yaml")
 def init(
     robot: RobotFile,
     output: Annotated[

@@ -44,10 +44,10 @@ from .options import (
     REPEATED,
     YAMLS,
     AsJson,
+    Commands,
     Force,
     argument,
     check_targets,
-    command,
     count,
     file_option,
     give_result,
@@ -58,8 +58,7 @@ from .options import (
 from .stops import BrakesFile, Fact, brakes_for
 from .words import time, weight
 
-app = typer.Typer(rich_markup_mode="rich")
-"""The commands of this file."""
+app = Commands(MANY)
 
 StudyFile = Annotated[Path, argument("Study file (docs/studies.md).", "STUDY.yaml", *YAMLS)]
 ResultsFile = Annotated[
@@ -116,7 +115,7 @@ _STUDIED = (
 )
 
 
-@command(app, "study urdf/six_axis_arm.study.yaml --results arm.csv", codes=_STUDIED, panel=MANY)
+@app.add("study urdf/six_axis_arm.study.yaml --results arm.csv", codes=_STUDIED)
 def study(
     file: StudyFile,
     results: ResultsFile = None,
@@ -145,12 +144,7 @@ def study(
     return code
 
 
-@command(
-    app,
-    "worst urdf/six_axis_arm.study.yaml --results arm.csv --html worst",
-    codes=_STUDIED,
-    panel=MANY,
-)
+@app.add("worst urdf/six_axis_arm.study.yaml --results arm.csv --html worst", codes=_STUDIED)
 def worst(
     file: StudyFile,
     criterion: Annotated[
@@ -277,11 +271,9 @@ def _write_stops(
 # -- computed beside measured stops ---------------------------------------------------------------
 
 
-@command(
-    app,
+@app.add(
     "compare ur5_robot.urdf examples/ur5_stops.csv",
     codes="0 done, however well they agree; 1 some stop of the table cannot be computed",
-    panel=MANY,
 )
 def compare(
     robot: RobotFile,
@@ -312,11 +304,9 @@ def compare(
     return Exit.FAILED if comparison.failed else Exit.DONE
 
 
-@command(
-    app,
+@app.add(
     "fit ur5_robot.urdf examples/ur5_stops.csv --parameter viscous -o ur5.brakes.yaml",
     codes="0 done, however well it fits; 1 some stop of the table cannot be computed",
-    panel=MANY,
 )
 def fit(
     robot: RobotFile,
