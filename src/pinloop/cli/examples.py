@@ -10,7 +10,6 @@ import typer
 from ..errors import UnknownName
 from ..io.examples import Example, copy_examples, known_examples
 from ..tables.report import Notes, Report, Table
-from . import Exit
 from .options import ROBOTS, AsJson, Commands, Force, check_targets, file_option, give_result
 
 app = Commands(ROBOTS)
@@ -41,7 +40,7 @@ def examples(
     ] = None,
     force: Force = False,
     as_json: AsJson = None,
-) -> int:
+) -> None:
     """List the robots that come with pinloop, describe some, or copy their files.
 
     Every command that takes a robot file takes the name of one of them, too.
@@ -59,7 +58,6 @@ def examples(
         lambda: _list(robots) if written or not names else _descriptions(robots),
         written,
     )
-    return Exit.DONE
 
 
 class ExampleRecord(TypedDict):

@@ -25,7 +25,7 @@ from ..io.loading import RobotFile
 from ..model.mechanism import Mechanism
 from ..show.terminal import complain, show, write
 
-Run = TypeVar("Run", bound=Callable[..., int])
+Run = TypeVar("Run", bound=Callable[..., int | None])
 
 ROBOTS, RUNS, STOPS, MANY = "Robots", "Simulation", "Stops", "Many stops"
 """Groups of commands on the first page of the help."""
@@ -46,7 +46,7 @@ class Commands(typer.Typer):
         self._panel = panel
 
     def add(self, *examples: str, codes: str = "0 done") -> Callable[[Run], Run]:
-        """Make a function a command; its docstring is the help.
+        """Make a function a command; its docstring is the help, what it returns the exit code.
 
         ``examples`` show how it is called, without ``pinloop``; ``codes`` are the exit codes but
         that of a mistake: ``0 done; 1 not closed``.
@@ -93,7 +93,7 @@ def _bare_flags(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
-def _with_robot_options(function: Callable[..., int]) -> Callable[..., int]:
+def _with_robot_options(function: Callable[..., int | None]) -> Callable[..., int | None]:
     """The function with an argument and options for its `RobotFile`, if it has one."""
     signature = inspect.signature(function, eval_str=True)
     parameters = dict(signature.parameters)
@@ -109,7 +109,7 @@ def _with_robot_options(function: Callable[..., int]) -> Callable[..., int]:
     ]
 
     @wraps(function)
-    def called(**values: Any) -> int:
+    def called(**values: Any) -> int | None:
         options = {option.name: values.pop(option.name) for option in _ROBOT_OPTIONS}
         values[place] = RobotFile.of(robot_path(values.pop("robot")), options)
         return function(**values)

@@ -13,7 +13,7 @@ from ..io.loading import RobotFile
 from ..regularization.diagnosis import diagnose
 from ..regularization.regularize import regularize as reduce_rows
 from ..show.terminal import complain, write
-from . import Exit
+from . import Exit, sheets
 from .options import (
     ASSEMBLED,
     REPEATED,
@@ -34,13 +34,6 @@ from .options import (
     kinematics_of,
     show_until_interrupted,
     text_option,
-)
-from .sheets import (
-    Assembled,
-    assembly_document,
-    assembly_table,
-    reduction_document,
-    reduction_table,
 )
 from .words import IGNORE, joint_values
 
@@ -111,8 +104,10 @@ def assemble(
         q_closed = close_loops(machine, near_values, held, limits=not ignore_limits, seed=seed)
     except LoopNotClosed as problem:
         error, q_closed = problem, problem.q
-    result = Assembled(machine, start, q_closed, tuple(held), error)
-    give_result(as_json, lambda: assembly_document(result), lambda: assembly_table(result))
+    result = sheets.Assembled(machine, start, q_closed, tuple(held), error)
+    give_result(
+        as_json, lambda: sheets.assembly_document(result), lambda: sheets.assembly_table(result)
+    )
     return Exit.DONE if error is None else _not_closed(error)
 
 
@@ -170,7 +165,10 @@ def regularize(
         return _not_closed(problem)
     written = [] if output is None else [reduced.save(output)]
     give_result(
-        as_json, lambda: reduction_document(reduced), lambda: reduction_table(reduced), written
+        as_json,
+        lambda: sheets.reduction_document(reduced),
+        lambda: sheets.reduction_table(reduced),
+        written,
     )
     return Exit.DONE
 

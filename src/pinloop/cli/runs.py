@@ -183,7 +183,7 @@ def play(
         bool, flag("--forces", "Draw the forces of loop joints and locks as arrows.")
     ] = False,
     open_browser: OpenBrowser = False,
-) -> int:
+) -> None:
     """Replay a saved run in the browser; Ctrl-C ends the viewer."""
     motion = load_trajectory(run)
     wanted: dict[str, Any] = {
@@ -195,9 +195,8 @@ def play(
         show_until_interrupted(
             lambda: motion.view(**wanted, announce=False), open_browser=open_browser
         )
-        return Exit.DONE
+        return
     path = motion.save_html(html, **wanted)
     write(str(path))
     if open_browser:
         webbrowser.open(path.resolve().as_uri(), new=2)
-    return Exit.DONE

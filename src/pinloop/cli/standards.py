@@ -131,7 +131,7 @@ def cell_map(
     csv: Annotated[Path | None, file_option("Write a row per place.", ends=(".csv",))] = None,
     jobs: Jobs = None,
     as_json: AsJson = None,
-) -> int:
+) -> None:
     """Map where people may be while a robot moves at 25, 50, 75 and 100 % of its speeds.
 
     The cases are those of a study file. Results are sampled, not guaranteed; a planning aid, not a
@@ -147,7 +147,6 @@ def cell_map(
         figure, kind = result.plot(), plot.suffix[1:]
         written.append(write_file(plot, lambda to: figure.savefig(to, format=kind, dpi=150)))
     give_result(as_json, result.as_dict, result.__rich__, written)
-    return Exit.DONE
 
 
 # -- distances ------------------------------------------------------------------------------------
@@ -265,7 +264,7 @@ def annex_b(
     ] = None,
     pdf: Annotated[Path | None, file_option("Write all tables as PDF.", ends=(".pdf",))] = None,
     as_json: AsJson = None,
-) -> int:
+) -> None:
     """Compute stopping times and distances as vendors declare them (ISO 10218-1, annex B).
 
     For 33, 66 and 100 % of speed, payload and extension, with the poses that have it. A planning
@@ -291,7 +290,6 @@ def annex_b(
     if pdf is not None:
         written.append(tables.to_pdf(pdf))
     give_result(as_json, lambda: _tables_document(tables), tables.report, written)
-    return Exit.DONE
 
 
 def _tables_document(tables: AnnexB) -> dict[str, Any]:

@@ -408,7 +408,7 @@ def init(
         ),
     ] = None,
     force: Force = False,
-) -> int:
+) -> None:
     """Write a brakes file to start from, guessed from the robot file.
 
     Each number in it is marked as a guess or, if the robot file has it, as published; replace
@@ -424,7 +424,7 @@ def init(
     text = brakes_text(guess)
     if str(target) == "-":
         write(text.rstrip("\n"))
-        return Exit.DONE
+        return
     write_text(target, text)
     plural = "" if len(guess.joints) == 1 else "s"
     given = "" if target.parent == robot.file.parent and output is None else f" --brakes {target}"
@@ -432,7 +432,6 @@ def init(
         f"{target}\nguessed brakes of {len(guess.joints)} joint{plural}: edit the file, then run "
         f"pinloop stop {robot.file}{given}"
     )
-    return Exit.DONE
 
 
 app.add_typer(brakes_app, rich_help_panel=STOPS)
