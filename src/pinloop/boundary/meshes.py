@@ -127,10 +127,8 @@ def _trimesh_parts(content: bytes, path: Path) -> list[Any]:
 
 def join_meshes(meshes: Iterable[tuple[Array, Integers]]) -> tuple[Array, Integers]:
     """Several meshes as one: points, shape (n, 3), and triangles, shape (m, 3)."""
-    points, faces = zip(*meshes, strict=True)
-    starts = np.cumsum([0, *map(len, points[:-1])])
-    joined = [own + start for own, start in zip(faces, starts, strict=True)]
-    return np.vstack(points), np.vstack(joined).astype(np.int64)
+    points, faces = trimesh.util.append_faces(*zip(*meshes, strict=True))
+    return points, faces.astype(np.int64)
 
 
 def outward_faces(hull: Any) -> Integers:
