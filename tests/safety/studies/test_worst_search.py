@@ -61,7 +61,7 @@ def test_a_headline_has_its_interval(tmp_path: Path) -> None:
         assert interval.shares[0][0] == "dynamic_torque of axis (guess)"
         document = as_document(study, results_of(study))["criteria"][name]["interval"]
         assert document["low"] == interval.low
-    assert "intervals hold 95 %" in " ".join(str(study.table()).split())
+    assert "95 % intervals of the worst" in " ".join(str(study.table()).split())
     again = wheels.study(pl.safety.Random(6, 1), tmp_path / "w.csv", search=True)
     assert again.searched is not None
     for name, case in again.searched.cases.items():

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...boundary.files import json_values
 from ...errors import printable
-from ...tables.number_format import listed, numbers, units_of
+from ...tables.number_format import numbers, units_of
 from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
 from ...units import column_unit, shown_unit
 from ..stopping.result_document import PLANNING_AID
@@ -203,10 +203,8 @@ def _grid(study: Study, known: Mapping[str, CriterionResult]) -> Table:
         sizes = (worst.value, spread.worst, spread.most, spread.median)
         first, *others = numbers([quantity.factor * size for size in sizes])
         origin = "search" if worst.case is None else f"case {worst.case}"
-        band = None if item.searched is None else item.searched.interval
-        likely = "" if band is None else band.text
-        rows.append((quantity.label, Cell(first, "title"), origin, likely, *others))
-    headings = ("<", "worst", "<from", "<as brakes vary", "worst sample", "95 %", "median")
+        rows.append((quantity.label, Cell(first, "title"), origin, *others))
+    headings = ("<", "worst", "<from", "worst sample", "95 %", "median")
     return Table.of("Over the cases that stopped and hold", headings, rows)
 
 
@@ -222,15 +220,13 @@ def how_worst(study: Study, known: Mapping[str, CriterionResult]) -> list[str]:
         sentences.append(
             f"the search from the worst samples and from corners made {searched.stops} stops"
         )
-        makers = dict[str, list[str]]()
-        for name, case in searched.cases.items():
-            if case.interval is not None:
-                makers.setdefault(case.interval.shares[0][0], []).append(name)
-        parts = (f"{maker} ({', '.join(names)})" for maker, names in makers.items())
-        if makers:
+        bands = {name: case.interval for name, case in searched.cases.items()}
+        parts = [
+            f"{x} {band.text}, mostly by {band.shares[0][0]}" for x, band in bands.items() if band
+        ]
+        if parts:
             sentences.append(
-                "intervals hold 95 % of what uncertain brake data make of a worst case, mostly by "
-                f"{listed(parts)}"
+                f"95 % intervals of the worst cases, as brake data vary: {'; '.join(parts)}"
             )
     elif study.complete and known:
         sentences.append("samples only: no search went on from them to worse cases")
