@@ -156,7 +156,9 @@ def test_an_example_of_many_stops_is_understood(
     with command.make_context("pinloop", shlex.split(line)[1:]) as context:
         command.invoke(context)
     given = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
-    assert given and all(Path(seen[parameter.name]).is_file() for parameter in given)
+    files = [seen[parameter.name] for parameter in given]
+    every = [x for some in files for x in (some if isinstance(some, list | tuple) else [some])]
+    assert every and all(Path(file).is_file() for file in every)
 
 
 # -- completion -----------------------------------------------------------------------------------
