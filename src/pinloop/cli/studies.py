@@ -89,15 +89,16 @@ Tables = Annotated[
 At = Annotated[
     list[str] | None,
     text_option(
-        "Recorded motion: when the signal came, by its clock; of several, once for each. Default: "
-        "found.",
+        "Recorded motion: when the signal came, by its clock; of several, once for each. "
+        f"{REPEATED} Default: found.",
         "T",
     ),
 ]
 Loads = Annotated[
     list[str] | None,
     text_option(
-        "Recorded motion: payload, such as 5kg; of several, once for all or for each.", "M"
+        f"Recorded motion: payload, such as 5kg; of several, once for all or for each. {REPEATED}",
+        "M",
     ),
 ]
 Picture = Annotated[
