@@ -445,3 +445,25 @@ def test_a_motion_at_rest_jumps_to_what_comes_next() -> None:
     end = run(system, [0.2], [0.0], 5.0)
     assert [t for t, _ in system.log] == [0.3, 0.9] == [state.t for state in system.states[1:]]
     assert end.ended and end.t == 0.9
+
+
+@pytest.mark.parametrize("name", ["rk4", "long steps", "fixed radau9"])
+def test_a_step_much_longer_than_its_motion_does_not_mislead(name: str) -> None:
+    """Dry and viscous friction stop a particle within a small part of the step."""
+    m, dry, viscous, v = 0.0118, 37.0, 37.0, 0.163
+
+    def rest(state: HybridState[str], events: Sequence[str]) -> Change[str]:
+        return Change("at rest", state.q, 0.0 * state.v, begins=True)
+
+    def rubbing(t: float, q: Array, v: Array) -> Array:
+        return -(dry + viscous * v) / m
+
+    stops = Guard("stops", Coordinate(0, None, 1.0, 0.0), -1, one_sided=True)
+    system = Particles(
+        {"free": rubbing, "at rest": free}, {"free": [stops], "at rest": list[Guard[str]]()}, rest
+    )
+    end = run(system, [0.0], [v], 1.0, name)
+    (instant, event), *_ = system.log
+    assert event == "stops"
+    assert instant == pytest.approx(m / viscous * np.log1p(v * viscous / dry), rel=1e-4)
+    assert float(end.q[0]) == pytest.approx((m * v - dry * instant) / viscous, rel=1e-3)

@@ -29,6 +29,8 @@ _JUMP = 1e-2
 """Part of the rise of a guard around a root, on either side, that shows that it does not jump."""
 _CORRECTIONS = 4
 """How often the root of an event is corrected by the state that a step to it gives."""
+_MISLED = 1e-3
+"""Part of a step by which the last correction moves a root that dense output has not told."""
 
 
 class HybridState(NamedTuple, Generic[M]):
@@ -312,13 +314,14 @@ class HybridIntegrator(Generic[M, E]):
 
         The root of the dense output is corrected by what the method gives there. Close to a
         singularity a shorter step may be a worse one: then it ends before, and nothing has happened
-        yet; that is the second thing returned.
+        yet; that is the second thing returned. Nor has it if a step was so long that its dense
+        output misleads: what happens is looked for in the shorter one then.
         """
         stepper, guard, root = self._stepper, crossing.guards[0], crossing.t
         flow = self._system.flow(state.mode)
         start = step.q0, step.v0, state.a
         best: Step | None = None
-        least = np.inf
+        least, shift = np.inf, 0.0
         for _ in range(_CORRECTIONS):
             if best and abs(root - best.t1) <= STEP_INSTANT * (best.t1 - best.t0):
                 taken = stepper.prolonged(flow, state.memory, best, root)
@@ -336,11 +339,15 @@ class HybridIntegrator(Generic[M, E]):
             best, least = taken, abs(value)
             if least <= guard.enough:
                 break
-            root -= _correction(guard, value, root, step)
+            shift = _correction(guard, value, root, step)
+            root -= shift
             if root == taken.t1 or not step.t0 < root < step.t1:
                 break
         assert best is not None
-        return best, True
+        # Where corrections have not met the root, and a step so much shorter tells more.
+        length = best.t1 - best.t0
+        misled = abs(shift) > _MISLED * length and length < 0.5 * (step.t1 - step.t0)
+        return best, not misled
 
     # -- events -----------------------------------------------------------------------------
 
