@@ -179,3 +179,33 @@ def test_few_rates_are_tried_where_the_place_that_lacks_torque_moves(
     note = "deceleration on the path reduced to 38.7 % by the torque of the drives"
     assert any(text == note for _, text in stop.events)
     assert len(tried) < 20
+
+
+DEAD_CENTRES = [
+    (
+        [-0.02, 4.85, -2.176, 3.609, -0.25, -0.397, 0.746, 0.25, 5.836, 0.079],
+        [0.076, 3.684, -2.069, -1.616, 0.097, -2.658, 5.577, 1.47, 0.149, 0.08],
+        pl.Category1(on_path=True),
+    ),
+    (
+        [0.249, 0.666, -0.285, -0.381, -0.184, -0.136, 0.849, 0.24, -1.658, -3.394],
+        [1.332, -0.527, -2.199, 2.726, -0.445, 3.351, -3.036, -1.158, 2.646, -5.643],
+        pl.Category2(),
+    ),
+]
+"""States of a 3-PRRR from which a slide turns at its dead centre while its leg is fast."""
+
+
+@pytest.mark.parametrize(("pose", "speeds", "category"), DEAD_CENTRES)
+def test_a_slide_that_turns_at_its_dead_centre_takes_no_speed(
+    pose: list[float], speeds: list[float], category: pl.Category1 | pl.Category2
+) -> None:
+    """What is exactly at rest there for an instant tells nothing of the speed of its leg."""
+    machine = pl.example("prrr3")
+    q = pl.assemble(machine, pose)
+    J = pl.EquationsOfMotion(machine).terms(0.0, q, np.zeros(machine.nv))[0]
+    v = np.array(speeds)
+    v -= np.linalg.lstsq(J, J @ v)[0]
+    stop = pl.stop(machine, q, v, brakes=pl.Brakes.template(machine), category=category)
+    assert any("comes to rest" in text for _, text in stop.events)
+    assert abs(stop.ledger.error) < 1e-6 * stop.ledger.turned_over

@@ -397,12 +397,15 @@ class StopSimulation:
         """Raise if the rows take speed where a phase begins, in which nothing but rounding does."""
         if self.projector is None or self.equations.passage:
             return
-        if not max(map(abs, (v - before).tolist()), default=0.0) > self.tiny:
-            return
-        tolerance = np.full(len(v), self.tiny)
-        loss = speed_loss(self.equations.equations, t, q, (v, before, v), tolerance)
-        if loss is not None:
+        if (loss := self._taken(t, q, before, v)) is not None:
             raise StepFailed(f"{loss} at t = {t:.6g} s", "speed taken")
+
+    def _taken(self, t: float, q: Array, before: Array, v: Array) -> SpeedLoss | None:
+        """What a projection has taken of the speed, if that is more than rounding."""
+        if not max(map(abs, (v - before).tolist()), default=0.0) > self.tiny:
+            return None
+        tolerance = np.full(len(v), self.tiny)
+        return speed_loss(self.equations.equations, t, q, (v, before, v), tolerance)
 
     def _bound_in_reach(self, step: Step) -> bool:
         """Whether what the phase rests on may end in a step, from what its stages have seen."""
@@ -497,12 +500,16 @@ class StopSimulation:
         """A state with speeds of which some are exact, and the others consistent with them.
 
         So what is decided is decided in the state in which the motion goes on: even rounding of a
-        speed matters where others are fast.
+        speed matters where others are fast. At a dead centre, where what turns is the fastest of
+        all, others must not be consistent with it: they would have to stop.
         """
         if self.projector is None or self.equations.passage or not (speeds != v).any():
             return q, speeds
         self.projector.lock(some)
-        return self.projector.apply(t, q, speeds)[:2]
+        moved, consistent, _ = self.projector.apply(t, q, speeds)
+        if self._taken(t, moved, speeds, consistent) is not None:
+            return q, speeds
+        return moved, consistent
 
     def _enter(self, phase: Phase) -> None:
         """Set up all that depends on the phase."""
