@@ -15,8 +15,8 @@ from tools.house import MEASURES, Measure, Package, report
 ROOT = Path(__file__).parents[2]
 
 REACHED = {
-    "lines": 75_800,
-    "files": 284,
+    "lines": 77_600,
+    "files": 298,
 }
 """What exceeds its target still: lower these numbers when the source gets better.
 
@@ -25,7 +25,8 @@ little: derivatives of looped robots, linear systems and equilibria; then sensit
 stops, torques as drives see them, and optimal control and inverse kinematics elsewhere; then laws
 of controlled stops, estimates of brakes with their bands, allowed speeds and values by name; then
 intervals of every outcome of a stop, recordings, searches by studies, maps of cells, robots mounted
-on robots, MeshCat, and programs, messages and units for other tools.
+on robots, MeshCat, and programs, messages and units for other tools; then serial twins, torques of
+brakes that fall with speed and heat, and couplings and forces on axes in absolute coordinates.
 """
 
 
