@@ -32,6 +32,9 @@ _SECANTS = 3
 """Steps to the rate with which the drives have enough torque at one place; but for viscous friction
 the first one would do."""
 
+_CREEP, _CREEPS = 0.95, 3
+"""Rates that places tell creep if so many are more than this share of the one before."""
+
 
 def hold_on_path(
     equations: EquationsOfMotion,
@@ -90,26 +93,28 @@ class _Path:
         plan, command = self.plan, self.plan.brake_times.command
         asked = rate = 1.0 / plan.duration
         slowest = max(asked / _LONGEST, 1.0 / plan.longest)
-        enough, little, missing = 0.0, np.inf, np.inf
+        enough, little, crept, told = 0.0, np.inf, 0, True
         while enough == 0.0 or little - enough > 20 * PATH_DURATION * little:
-            lack, width, last = self._lack(rate), little - enough, missing
+            lack, width = self._lack(rate), little - enough
             if lack.torque <= 0.0:
                 enough = rate
                 if rate == asked:
                     return plan, []
-                if lack.rate <= (1.0 + 10 * PATH_DURATION) * rate:
+                if told and lack.rate <= (1.0 + 10 * PATH_DURATION) * rate:
                     break
             else:
-                little, missing = rate, lack.torque
+                little = rate
                 if rate == slowest:
                     return self._too_slow()
             # Where the place moves with the rate, one place tells little of the next.
-            if enough and little - enough > 0.5 * width:
+            if enough and (not told or little - enough > 0.5 * width):
                 enough = self._between(enough, little)
                 break
             hopeless = enough == 0.0 and (lack.rate <= 0.0 or lack.rate >= rate)
+            crept = crept + 1 if lack.rate > _CREEP * rate else 0
             rate = (1.0 - 5 * PATH_DURATION) * lack.rate
-            if lack.torque > 0.5 * last or not enough < rate < little:
+            told = enough < rate < little and crept < _CREEPS
+            if not told:
                 rate = slowest if hopeless else 0.5 * (enough + little)
             rate = max(rate, slowest)
         part = 100.0 * enough / asked
