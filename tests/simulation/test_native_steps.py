@@ -304,14 +304,18 @@ def test_limits(limits: Any, taken: Taken) -> None:
     """The same joints at the same instants, also where nothing is done about it."""
     machine, q, v = fall("palletizer")
     native, python = both(machine, q, v, until=1.0, limits=limits)
-    same(native, python, 1e-8)
+    # In flat poses, through which it falls, rounding decides on the size of steps.
+    end = min(native.t[-1], python.t[-1])
+    assert max(native.t[-1], python.t[-1]) == pytest.approx(end, abs=1e-7)
+    for at in np.linspace(0.0, end, 11).tolist():
+        close(native(at).q, python(at).q, 1e-7)
     # Joints that move alike pass theirs at one instant, in any order.
     passed = (
         sorted(run.limits_passed, key=lambda x: (x.joint, x.side)) for run in (native, python)
     )
     for one, other in zip(*passed, strict=True):
-        assert one.joint == other.joint and one.t == pytest.approx(other.t, abs=1e-9)
-        assert one.by == pytest.approx(other.by, abs=1e-9)
+        assert one.joint == other.joint and one.t == pytest.approx(other.t, abs=1e-7)
+        assert one.by == pytest.approx(other.by, abs=1e-7)
     assert native.limits_passed if limits == "warn" else not native.limits_passed
     assert any(taken.counts)
 
