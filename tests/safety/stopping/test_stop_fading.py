@@ -12,6 +12,7 @@ from scipy.integrate import quad, solve_ivp
 from scipy.special import erf
 
 import pinloop as pl
+from pinloop.dynamics.kernel_tables import HAS_KERNEL
 
 from ...states import URDF
 from ...states import robot as loaded
@@ -51,7 +52,8 @@ def test_torque_that_falls_with_speed() -> None:
     time = quad(lambda w: INERTIA / TORQUE / left(w), 0.0, SPEED, epsrel=1e-12)[0]
     angle = quad(lambda w: w * INERTIA / TORQUE / left(w), 0.0, SPEED, epsrel=1e-12)[0]
     stands(result, SPEED * 0.1 + angle, 0.1 + time)
-    assert result.run.engine == "native and python"  # until the brake acts, and from then on
+    if HAS_KERNEL:  # until the brake acts, and from then on
+        assert result.run.engine == "native and python"
     all_lost = stop(
         wheel(INERTIA), SPEED, on_axis(dynamic_torque=TORQUE, fade_share=1.0, fade_speed=half)
     )
@@ -163,7 +165,8 @@ def test_energy_balances(name: str) -> None:
     plain, result = (pl.stop(robot, q, v, brakes=b) for b in (brakes, faded))
     assert result.outcome == "stopped" and result.ledger.relative_error < 1e-6
     assert result.stopping_time > plain.stopping_time
-    assert "python" in result.run.engine and plain.run.engine == "native"
+    assert "python" in result.run.engine
+    assert plain.run.engine == "native" or not HAS_KERNEL
 
 
 def fading(brakes: pl.Brakes) -> pl.Brakes:
