@@ -7,11 +7,11 @@ and meshes in formats that MuJoCo does not read: these are left out.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable
 
 import numpy as np
 import pinocchio as pin
 
+from ...boundary.xml import add_element, number_text
 from ...errors import BadValue
 from ...model.description import GROUND, Body, Geometry, Joint
 from ...model.mechanism import Mechanism
@@ -20,7 +20,6 @@ from ..quantities import reversed_joint
 
 _KINDS = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball", "free": "free"}
 _MESHES = (".stl", ".obj", ".msh")
-_add = ElementTree.SubElement
 
 
 def write_mjcf(robot: Mechanism) -> str:
@@ -35,11 +34,11 @@ def write_mjcf(robot: Mechanism) -> str:
             "written of trees, such as serial twins"
         )
     root = ElementTree.Element("mujoco", model=robot.name or "robot")
-    _add(root, "compiler", angle="radian")
-    _add(root, "option", gravity=_text(robot.gravity))
-    writer = _Writer(robot, _add(root, "asset"))
-    writer.bodies(_add(root, "worldbody"))
-    equalities, motors = _add(root, "equality"), _add(root, "actuator")
+    add_element(root, "compiler", angle="radian")
+    add_element(root, "option", gravity=robot.gravity)
+    writer = _Writer(robot, add_element(root, "asset"))
+    writer.bodies(add_element(root, "worldbody"))
+    equalities, motors = add_element(root, "equality"), add_element(root, "actuator")
     for coupling in robot.couplings:
         rows, joints = coupling.polynomials, coupling.joints
         if len(rows) != 2 or len(rows[0]) != 2 or rows[0][1] != 1.0 or len(rows[1]) > 5:
@@ -49,16 +48,11 @@ def write_mjcf(robot: Mechanism) -> str:
             )
         terms = -np.pad(rows[1], (0, 5 - len(rows[1])))
         terms[0] -= rows[0][0]
-        _add(
-            equalities,
-            "joint",
-            name=coupling.name,
-            joint1=joints[0],
-            joint2=joints[1],
-            polycoef=_text(terms),
-        )
+        first, second = joints
+        names = {"name": coupling.name, "joint1": first, "joint2": second}
+        add_element(equalities, "joint", **names, polycoef=terms)
     for name in robot.actuated:
-        _add(motors, "motor", name=name, joint=name)
+        add_element(motors, "motor", name=name, joint=name)
     for empty in [section for section in root if section.tag != "option" and not len(section)]:
         if not empty.attrib:
             root.remove(empty)
@@ -88,17 +82,11 @@ class _Writer:
             self._shape(elements[shape.body], shape)
 
     def _body(self, parent: ElementTree.Element, body: Body) -> ElementTree.Element:
-        element = _add(parent, "body", name=body.name)
+        element = add_element(parent, "body", name=body.name)
         if body.mass or np.any(body.inertia):
             cells = [(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]
-            moments = _text(body.inertia[cell] for cell in cells)
-            _add(
-                element,
-                "inertial",
-                pos=_text(body.com),
-                mass=_text([body.mass]),
-                fullinertia=moments,
-            )
+            moments = [body.inertia[cell] for cell in cells]
+            add_element(element, "inertial", pos=body.com, mass=body.mass, fullinertia=moments)
         return element
 
     def _joint(self, body: ElementTree.Element, joint: Joint) -> None:
@@ -112,19 +100,19 @@ class _Writer:
         body.insert(0, element)
         if kind == "free":
             return
-        element.set("pos", _text(frame.translation))
+        element.set("pos", number_text(frame.translation))
         values = {"damping": joint.damping, "frictionloss": joint.friction}
         values["armature"] = model.armature[self._robot.coordinates(joint.name).v]
         if kind != "ball":
-            element.set("axis", _text(frame.rotation[:, 2]))
+            element.set("axis", number_text(frame.rotation[:, 2]))
             ends = {"range": (*joint.lower, *joint.upper)}
             ends["actuatorfrcrange"] = tuple(s * x for x in joint.effort for s in (-1.0, 1.0))
             for key, pair in ends.items():
                 if len(pair) == 2 and np.isfinite(pair).all() and pair[0] < pair[1]:
-                    element.set(key, _text(pair))
+                    element.set(key, number_text(pair))
         for key, numbers in values.items():
             if np.any(numbers):
-                element.set(key, _text([max(numbers)]))
+                element.set(key, number_text([max(numbers)]))
 
     def _shape(self, body: ElementTree.Element, geometry: Geometry) -> None:
         shape, size = geometry.shape, np.array(geometry.shape.size)
@@ -132,30 +120,24 @@ class _Writer:
             shape.path is None or shape.path.suffix.lower() not in _MESHES
         ):
             return
-        element = _add(body, "geom", name=f"{geometry.role}:{geometry.name}", type=shape.kind)
+        name = f"{geometry.role}:{geometry.name}"
+        element = add_element(body, "geom", name=name, type=shape.kind, rgba=geometry.color)
         if shape.kind == "mesh":
             name = f"mesh_{len(self._assets)}"
-            _add(self._assets, "mesh", name=name, file=str(shape.path), scale=_text(size))
+            add_element(self._assets, "mesh", name=name, file=str(shape.path), scale=size)
             element.set("mesh", name)
         else:
             # Lengths are halved, radii are not.
             halves = {"box": (2, 2, 2), "cylinder": (1, 2), "capsule": (1, 2)}
-            element.set("size", _text(size / halves.get(shape.kind, 1)))
+            element.set("size", number_text(size / halves.get(shape.kind, 1)))
         _pose(element, geometry.placement)
         if geometry.role == "visual":
             element.attrib |= {"contype": "0", "conaffinity": "0", "group": "2"}
-        if geometry.color is not None:
-            element.set("rgba", _text(geometry.color))
-
-
-def _text(values: Iterable[float]) -> str:
-    """Numbers with as many digits as it takes to read the same ones; no negative zeros."""
-    return " ".join(repr(float(value) + 0.0) for value in values)
 
 
 def _pose(element: ElementTree.Element, placement: pin.SE3) -> None:
     if np.any(placement.translation):
-        element.set("pos", _text(placement.translation))
+        element.set("pos", number_text(placement.translation))
     if np.abs(placement.rotation - np.eye(3)).max() > ROTATION_DUST:
         x, y, z, w = pin.Quaternion(placement.rotation).coeffs()
-        element.set("quat", _text([w, x, y, z]))
+        element.set("quat", number_text([w, x, y, z]))
