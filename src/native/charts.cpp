@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tree.hpp"
+
 namespace pinloop {
 
 namespace {
@@ -44,8 +46,8 @@ Vec shifted(const Spatial &twist) {
 std::array<double, 2> coefficients(double square) {
     if (square < 1e-4) return {1.0 / 12, -1.0 / 720};
     const double half = 0.5 * std::sqrt(square), s = std::sin(half);
-    const double a = half * std::cos(half) / s, c = half * half / (s * s);
-    return {(2.0 * (1.0 - a) + 0.5 * (a - c)) / square, (1.0 - a + 0.5 * (a - c)) / (square * square)};
+    const double a = half * std::cos(half) / s, c = half * half / (s * s), d = 0.5 * (a - c);
+    return {(2.0 * (1.0 - a) + d) / square, (1.0 - a + d) / (square * square)};
 }
 
 // dexpinv(-x) y on se(3), and on its subalgebras: y + ad y / 2 + A ad^2 y + B ad^4 y.
@@ -87,11 +89,8 @@ Spatial logarithm(const Placement &placement) {
     const Rotation &R = placement.R;
     const Vec s = 0.5 * Vec{R.y.z - R.z.y, R.z.x - R.x.z, R.x.y - R.y.x};
     const double sine = std::sqrt(dot(s, s)), cosine = 0.5 * (R.x.x + R.y.y + R.z.z - 1.0);
-    if (!(cosine > -0.9)) {
-        const double none = std::numeric_limits<double>::quiet_NaN();
-        return {{none, none, none}, {none, none, none}};
-    }
-    const Vec w = (sine > 0.0 ? std::atan2(sine, cosine) / sine : 1.0) * s;
+    const double turn = sine > 0.0 ? std::atan2(sine, cosine) / sine : 1.0;
+    const Vec w = (cosine > -0.9 ? turn : std::numeric_limits<double>::quiet_NaN()) * s;
     // V^-1 of the shift: what `inverse_dexp` is on so(3), turned the other way.
     const Spatial v = inverse_dexp({Vec{}, -w}, {Vec{}, placement.p});
     return {v.w, w};
@@ -130,16 +129,12 @@ void Charts::integrate(const double *q, const double *psi, double *moved) const 
         case Motion::free:
         case Motion::planar: {
             const Spatial twist = twist_of(link.motion, step);
-            const bool is_planar = link.motion == Motion::planar;
-            const Vec along = shifted(twist);
-            const Vec d = is_planar ? turned({0.0, 0.0, 1.0}, from[2], from[3]) * along
-                                    : rotation(from + 3) * along;
-            to[0] = from[0] + d.x, to[1] = from[1] + d.y;
-            if (is_planar) {
+            const Vec p = joint_placement(link, from) * shifted(twist);
+            to[0] = p.x, to[1] = p.y;
+            if (link.motion == Motion::planar) {
                 turn(from + 2, step[2], to + 2);
             } else {
-                to[2] = from[2] + d.z;
-                write(quaternion(from + 3) * exponential(twist.w), to + 3);
+                to[2] = p.z, write(quaternion(from + 3) * exponential(twist.w), to + 3);
             }
             break;
         }

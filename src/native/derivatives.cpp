@@ -89,10 +89,10 @@ void Derivatives::tie(int row) {
     if (given.loop < 0) return;
     const Loop &loop = tables().loops[given.loop];
     Tied &tied = tied_[given.loop];
-    const int last = tables().last_velocity(loop.link_a);
+    const int last = tables().last_velocity(loop.a.link);
     std::vector<double> sides(n_);
     for (int k = last; k >= 0; k = tables().before[k]) ++sides[k];
-    for (int k = tables().last_velocity(loop.link_b); k >= 0; k = tables().before[k]) {
+    for (int k = tables().last_velocity(loop.b.link); k >= 0; k = tables().before[k]) {
         --sides[k];
         for (int j = last; j >= 0; j = tables().before[j]) related_[k].push_back(j);
     }
@@ -150,17 +150,15 @@ PINLOOP_WIDE void Derivatives::accelerate(const double *a) {
 // The wrench of a loop, at the world's origin.
 void Derivatives::weigh(Tied &tied, const double *lam) {
     const Loop &loop = tables().loops[tied.loop];
-    const Placement b = tree_.placement(loop.link_b) * loop.b;
+    const Placement b = tree_.placement(loop.b);
     tied.wrench = {};
     for (int i : tied.rows) {
-        const Spatial &along = tables().rows[numbers_[i]].along;
-        const Vec force = b.R * along.v;
-        const Spatial covector{force, cross(b.p, force) + b.R * along.w};
+        const Spatial covector = carried_wrench(b, tables().rows[numbers_[i]].along);
         tied.wrench += lam[i] * covector;
         put(covector, &covectors_[6 * i], 1);
     }
-    if (loop.link_a >= 0) behind_[loop.link_a].still += tied.wrench;
-    if (loop.link_b >= 0) behind_[loop.link_b].wrench += -1.0 * tied.wrench;
+    if (loop.a.link >= 0) behind_[loop.a.link].still += tied.wrench;
+    if (loop.b.link >= 0) behind_[loop.b.link].wrench += -1.0 * tied.wrench;
 }
 
 // Inverse dynamics with the reactions as wrenches. Turning about S does nothing to a force behind
@@ -204,11 +202,11 @@ PINLOOP_WIDE void Derivatives::differentiate_loads() {
 // Rows of the motion of B relative to A; they turn with B, and so do their reactions on A.
 PINLOOP_WIDE void Derivatives::differentiate_loop(const Tied &tied) {
     const Loop &loop = tables().loops[tied.loop];
-    const Spatial V_a = tree_.velocity(loop.link_a), V_b = tree_.velocity(loop.link_b);
-    const Spatial A_a = tree_.drift(loop.link_a) + gained(loop.link_a);
-    for (int k = tables().last_velocity(loop.link_b); k >= 0; k = tables().before[k]) {
+    const Spatial V_a = tree_.velocity(loop.a.link), V_b = tree_.velocity(loop.b.link);
+    const Spatial A_a = tree_.drift(loop.a.link) + gained(loop.a.link);
+    for (int k = tables().last_velocity(loop.b.link); k >= 0; k = tables().before[k]) {
         const Spatial turned = cross_dual(tree_.columns[k], tied.wrench);
-        for (int j = tables().last_velocity(loop.link_a); j >= 0; j = tables().before[j]) {
+        for (int j = tables().last_velocity(loop.a.link); j >= 0; j = tables().before[j]) {
             load_q_[k * n_ + j] += dot(tree_.columns[j], turned);
         }
     }

@@ -8,8 +8,8 @@
 namespace pinloop {
 
 Dynamics::Dynamics(std::shared_ptr<const Tables> tables)
-    : tables_(std::move(tables)), tree_(*tables_), all_(tables_->nv), inverse_(tables_->nv),
-      force_(tables_->nv), L_(tree_.mass.size()), torque_(tables_->nv), none_(tables_->nv) {
+    : tables_(std::move(tables)), tree_(*tables_), all_(tables_->nv), torque_(tables_->nv),
+      none_(tables_->nv), L_(tree_.mass.size()), inverse_(tables_->nv), force_(tables_->nv) {
     std::iota(all_.rbegin(), all_.rend(), 0);
     hold({}, {}, {}, std::vector<double>(tables_->nv));
 }
@@ -167,26 +167,24 @@ void Dynamics::push_to_rates() {
 // Cholesky factor of Y Y', whose pivots are what the rows before do not contain of each row. Where
 // that is little, rounding is large: the condition of Y Y' is that of Y squared.
 Verdict Dynamics::factor_gram() {
-    const int n = tables_->nv, m = rows_->size();
+    const std::size_t n = tables_->nv, m = rows_->size();
+    const auto product = [&](std::size_t i, std::size_t j) {
+        double sum = 0.0;
+        for (int k : rows_->support(i)) sum += Y_[i * n + k] * Y_[j * n + k];
+        return sum;
+    };
     Verdict verdict = Verdict::good;
     double least = 0.0;
     refines_ = false;
-    for (int i = 0; i < m && part_ > 0.0; ++i) {
-        const double *y = &Y_[static_cast<std::size_t>(i) * n];
-        double size = 0.0;
-        for (int k : rows_->support(i)) size += y[k] * y[k];
-        least = std::max(least, part_ * size);
+    for (std::size_t i = 0; i < m && part_ > 0.0; ++i) {
+        least = std::max(least, part_ * product(i, i));
     }
-    for (int i = 0; i < m; ++i) {
-        const double *y = &Y_[static_cast<std::size_t>(i) * n];
-        double *row = &G_[static_cast<std::size_t>(i) * m];
-        for (int j = 0; j <= i; ++j) {
-            const double *z = &Y_[static_cast<std::size_t>(j) * n];
-            const double *other = &G_[static_cast<std::size_t>(j) * m];
-            double entry = 0.0;
-            for (int k : rows_->support(i)) entry += y[k] * z[k];
-            const double whole = entry;
-            for (int k = 0; k < j; ++k) entry -= row[k] * other[k];
+    for (std::size_t i = 0; i < m; ++i) {
+        double *row = &G_[i * m];
+        for (std::size_t j = 0; j <= i; ++j) {
+            const double *other = &G_[j * m], whole = product(i, j);
+            double entry = whole;
+            for (std::size_t k = 0; k < j; ++k) entry -= row[k] * other[k];
             refines_ = refines_ || (j == i && entry < poor * whole);
             row[j] = j < i ? entry * other[j] : entry;
         }

@@ -61,6 +61,7 @@ class Dynamics : public System {
     double missing(int k, const double *a) const;
 
     const Tables &tables() const { return *tables_; }
+    std::shared_ptr<const Tables> shared_tables() const { return tables_; }
     // Reactions of the held rows in the last solution.
     const std::vector<double> &multipliers() const { return lam_; }
 
@@ -80,8 +81,8 @@ class Dynamics : public System {
     std::unique_ptr<Loads> loads_;
     std::vector<int> all_;  // all velocities, last one first
     std::vector<int> given_;  // velocities whose acceleration is given
-    std::vector<double> stale_, bad_, armature_, Y_, G_, lam_, more_, rates_, inverse_, force_, L_, torque_,
-        none_;
+    std::vector<double> stale_, bad_, armature_, torque_, none_;
+    std::vector<double> L_, inverse_, Y_, G_, lam_, more_, rates_, force_;
     double part_ = 0.0;
     bool refines_ = false;
 };

@@ -9,13 +9,10 @@ namespace pinloop {
 
 namespace {
 
-constexpr double full_turn = 2.0 * 3.14159265358979323846;
-
-Vec into(const Rotation &R, const Vec &a) { return {dot(R.x, a), dot(R.y, a), dot(R.z, a)}; }
-
 // B seen from A.
 Placement relative(const Placement &a, const Placement &b) {
-    return {{into(a.R, b.R.x), into(a.R, b.R.y), into(a.R, b.R.z)}, into(a.R, b.p - a.p)};
+    const Rotation back = transposed(a.R);
+    return {back * b.R, back * (b.p - a.p)};
 }
 
 // The motion of the pair that is closest to a placement; see `MotionGroup.closest` in Python.
@@ -39,21 +36,18 @@ HeldRows::HeldRows(const Tables &tables, const std::vector<int> &rows)
     : J(rows.size() * tables.nv), gamma(rows.size()), residual(rows.size()), tables_(tables) {
     for (int number : rows) {
         const Row &row = tables.rows[number];
-        std::vector<char> of_a(tables.nv), of_b(tables.nv);
-        const auto mark = [&tables](std::vector<char> &marks, int k) {
-            for (; k >= 0; k = tables.before[k]) marks[k] = 1;
+        std::vector<int> moved(tables.nv);
+        const auto mark = [&](int k, int end) {
+            for (; k >= 0; k = tables.before[k]) moved[k] |= end;
         };
         if (row.loop >= 0) {
-            mark(of_a, tables.last_velocity(tables.loops[row.loop].link_a));
-            mark(of_b, tables.last_velocity(tables.loops[row.loop].link_b));
+            mark(tables.last_velocity(tables.loops[row.loop].a.link), moves_a);
+            mark(tables.last_velocity(tables.loops[row.loop].b.link), moves_b);
         }
-        for (const Term &term : row.terms) mark(of_a, term.v);
-        Held held{number, {}, {}, {}};
+        for (const Term &term : row.terms) mark(term.v, moves_a);
+        Held held{number, {}, {}};
         for (int k = tables.nv - 1; k >= 0; --k) {
-            if (!of_a[k] && !of_b[k]) continue;
-            held.support.push_back(k);
-            held.moves_a.push_back(of_a[k]);
-            held.moves_b.push_back(of_b[k]);
+            if (moved[k] != 0) held.support.push_back(k), held.moved.push_back(moved[k]);
         }
         rows_.push_back(std::move(held));
     }
@@ -63,7 +57,6 @@ void HeldRows::update(const Tree &tree, const double *q, const double *v, bool m
     int loop = -1;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
         const Row &row = tables_.rows[rows_[i].row];
-        double *line = &J[i * tables_.nv];
         if (row.loop < 0) {
             update_coupling(row, q, v, i);
             continue;
@@ -72,7 +65,7 @@ void HeldRows::update(const Tree &tree, const double *q, const double *v, bool m
             reach(tables_.loops[loop = row.loop], tree);
             if (measures) measure(tables_.loops[loop].free);
         }
-        update_row(rows_[i], tree, line, gamma[i]);
+        update_row(rows_[i], tree, &J[i * tables_.nv], gamma[i]);
         if (measures) residual[i] = open_by(row);
     }
 }
@@ -94,13 +87,13 @@ void HeldRows::update_coupling(const Row &row, const double *q, const double *v,
 }
 
 void HeldRows::reach(const Loop &loop, const Tree &tree) {
-    const auto end = [&tree](int link, const Placement &at) {
-        const Placement place = tree.placement(link) * at;
-        const Spatial V = tree.velocity(link), A = tree.drift(link);
-        const Vec rate = V.v + cross(V.w, place.p);
-        return End{place, V, A, rate, A.v + cross(A.w, place.p) + cross(V.w, rate)};
+    const auto moving = [&tree](const End &end) {
+        const Placement place = tree.placement(end);
+        const Spatial V = tree.velocity(end.link), A = tree.drift(end.link);
+        const Vec rate = velocity_at(place.p, V);
+        return Moving{place, V, A, rate, velocity_at(place.p, A) + cross(V.w, rate)};
     };
-    a_ = end(loop.link_a, loop.a), b_ = end(loop.link_b, loop.b);
+    a_ = moving(loop.a), b_ = moving(loop.b);
 }
 
 void HeldRows::measure(const FreeMotion &free) {
@@ -153,16 +146,17 @@ void HeldRows::update_row(const Held &held, const Tree &tree, double *line, doub
     }
     const bool is_point = row.tie == Tie::point;
     const Spatial at_b{force, cross(b_.place.p, force) + couple};
-    const Spatial at_a = is_point ? Spatial{force, cross(a_.place.p, force)} : at_b;
-    const Spatial rate{force_rate, cross(b_.rate, force) + cross(b_.place.p, force_rate) + couple_rate};
+    const Spatial at_a = is_point ? wrench_at(a_.place.p, force) : at_b;
+    const Vec turning = cross(b_.rate, force) + cross(b_.place.p, force_rate) + couple_rate;
+    const Spatial rate{force_rate, turning};
     gamma = is_point ? dot(force, b_.bend - a_.bend)
                      : dot(at_b, b_.A - a_.A) + dot(rate, b_.V - a_.V);
     for (std::size_t i = 0; i < held.support.size(); ++i) {
         double entry = 0.0;  // what moves A and B alike moves their points only
-        if (is_point || held.moves_a[i] != held.moves_b[i]) {
+        if (is_point || held.moved[i] != (moves_a | moves_b)) {
             const Spatial &column = tree.columns[held.support[i]];
-            if (held.moves_b[i]) entry += dot(at_b, column);
-            if (held.moves_a[i]) entry -= dot(at_a, column);
+            if (held.moved[i] & moves_b) entry += dot(at_b, column);
+            if (held.moved[i] & moves_a) entry -= dot(at_a, column);
         }
         line[held.support[i]] = entry;
     }

@@ -27,9 +27,9 @@ class HeldRows {
   private:
     struct Held {
         int row;
-        std::vector<int> support;
-        std::vector<char> moves_a, moves_b;  // per velocity of the support
+        std::vector<int> support, moved;  // which ends each velocity moves
     };
+    enum : int { moves_a = 1, moves_b = 2 };
     void update_coupling(const Row &row, const double *q, const double *v, std::size_t i);
     void update_row(const Held &held, const Tree &tree, double *line, double &gamma) const;
     void reach(const Loop &loop, const Tree &tree);
@@ -39,7 +39,7 @@ class HeldRows {
     const Tables &tables_;
     std::vector<Held> rows_;
     // Both ends of the loop whose rows are evaluated.
-    struct End {
+    struct Moving {
         Placement place;
         Spatial V, A;
         Vec rate, bend;  // velocity and acceleration of the origin

@@ -24,7 +24,7 @@ struct Push {
 
 // Drive, spring and damper at an axis of a joint that closes a loop.
 struct Axis {
-    Loop loop;
+    End a, b;       // frames of the pair
     Spatial along;  // rate of the axis, of the twist of B relative to A in the axes of B
     bool turns;     // whether a spring measures the angle about z nearest to `near`; else a shift
     double near, constant, stiffness, damping;
@@ -39,7 +39,8 @@ struct Loads {
     std::vector<Axis> axes;
 
     // Add generalised forces at a state that a tree has been brought to.
-    void add(const Tables &tables, const Tree &tree, const double *q, const double *v, double *torque) const;
+    void add(const Tables &tables, const Tree &tree, const double *q, const double *v,
+             double *torque) const;
 };
 
 }  // namespace pinloop

@@ -8,7 +8,7 @@
 
 namespace pinloop {
 
-// An explicit tableau: stage weights (s, s), weights of the step (s,), of error estimates (k, s + 1).
+// An explicit tableau: weights of stages (s, s), of the step (s,), of error estimates (k, s + 1).
 struct Tableau {
     std::vector<double> a, b, errors;
     int stages() const { return static_cast<int>(b.size()); }

@@ -10,7 +10,6 @@ namespace {
 using Terms = std::vector<std::tuple<int, int, int, std::vector<double>>>;
 
 void create_tables(Tables *place, const std::tuple<int, int> &sizes, const Numbers &gravity,
-                   std::vector<int> carried,
                    const std::tuple<Matrix, Matrix, Matrix, Matrix> &arrays, const Terms &terms) {
     const auto &[links, twists, loops, rows] = arrays;
     Tables tables;
@@ -18,7 +17,7 @@ void create_tables(Tables *place, const std::tuple<int, int> &sizes, const Numbe
     require(gravity.size() == 3 && links.shape(1) == 31 && loops.shape(1) == 31 &&
                 rows.shape(1) == 8 && twists.shape(1) == 6, "tables of other sizes");
     const std::size_t nq = std::max(tables.nq, 0), nv = std::max(tables.nv, 0);
-    tables.gravity = vec(gravity.data()), tables.carried = std::move(carried);
+    tables.gravity = vec(gravity.data());
     int v = 0;
     for (std::size_t k = 0; k < links.shape(0); ++k) {
         const double *x = links.data() + 31 * k;
@@ -30,12 +29,10 @@ void create_tables(Tables *place, const std::tuple<int, int> &sizes, const Numbe
         v += velocities[motion];
     }
     tables.twists = each(twists, spatial);
-    require(v == tables.nv && twists.shape(0) == nv, "links with other velocities than the robot has");
-    for (int link : tables.carried) number(link, -1, tables.links.size());
-    tables.loops = each(loops, [end = tables.links.size()](const double *a) {
-        const double *b = a + 13, *free = b + 13;
-        return Loop{number(*a, -1, end), number(*b, -1, end), placement(a + 1), placement(b + 1),
-                    {number(*free, 0, 4), vec(free + 1), free[4]}};
+    require(v == tables.nv && twists.shape(0) == nv, "links with other velocities");
+    tables.loops = each(loops, [end = tables.links.size()](const double *x) {
+        const FreeMotion free{number(x[26], 0, 4), vec(x + 27), x[30]};
+        return Loop{end_of(x, end), end_of(x + 13, end), free};
     });
     tables.rows = each(rows, [end = tables.loops.size()](const double *x) {
         const auto tie = static_cast<Tie>(number(x[1], 0, static_cast<int>(Tie::angle) + 1));
@@ -45,10 +42,10 @@ void create_tables(Tables *place, const std::tuple<int, int> &sizes, const Numbe
         tables.rows.at(row).terms.push_back({number(in_q, 0, nq), number(in_v, 0, nv), polynomial});
     }
     for (std::size_t i = 0; i < tables.links.size(); ++i) {
-        int last = tables.last_velocity(tables.links[i].parent);
-        for (int k = tables.links[i].v; k <= tables.last_velocity(static_cast<int>(i)); last = k++) {
-            tables.link_of.push_back(static_cast<int>(i)), tables.before.push_back(last);
-        }
+        const int last = tables.last_velocity(static_cast<int>(i));
+        tables.before.push_back(tables.last_velocity(tables.links[i].parent));
+        for (int k = tables.links[i].v; k < last; ++k) tables.before.push_back(k);
+        tables.link_of.resize(last + 1, static_cast<int>(i));
     }
     new (place) Tables(std::move(tables));
 }
@@ -56,16 +53,16 @@ void create_tables(Tables *place, const std::tuple<int, int> &sizes, const Numbe
 void hold(Dynamics &dynamics, const std::vector<int> &rows, const std::vector<double> &stale,
           const std::vector<double> &bad, const Numbers &armature) {
     const std::size_t most = dynamics.tables().rows.size(), nv = dynamics.tables().nv;
-    require(stale.size() == rows.size() && bad.size() == rows.size() && armature.size() == nv &&
-                are_below(rows, most), "rows, pivots or rotors that the tables do not have");
+    require(stale.size() == rows.size() && bad.size() == rows.size() && armature.size() == nv,
+            "pivots or rotors that the tables do not have");
+    require_below(rows, most);
     dynamics.hold(rows, stale, bad, copied(armature));
 }
 
 int acceleration(Dynamics &dynamics, const Numbers &q, const Numbers &v, const Numbers &tau,
                  const Given<double, 1> &a) {
-    const std::size_t nq = dynamics.tables().nq, nv = dynamics.tables().nv;
-    require(q.size() == nq && v.size() == nv && tau.size() == nv && a.size() == nv,
-            "a state of another robot");
+    require_state(dynamics.tables(), q, v, tau);
+    require(a.size() == v.size(), "room for another robot");
     const nb::gil_scoped_release unlocked;
     return static_cast<int>(dynamics.acceleration(q.data(), v.data(), tau.data(), a.data()));
 }
@@ -74,9 +71,9 @@ void enter(StopDynamics &stop, const std::vector<int> &rows, double part,
            const std::vector<int> &pinned, const Numbers &armature, const Matrix &torques,
            double start, const Matrix &bounds) {
     const std::size_t nv = stop.tables().nv;
-    require(armature.size() == nv && torques.size() == torque_arrays * nv && bounds.shape(1) == 4 &&
-                are_below(rows, stop.tables().rows.size()) && are_below(pinned, nv),
-            "rows, velocities, rotors or torques that the tables do not have");
+    require(armature.size() == nv && torques.size() == torque_arrays * nv && bounds.shape(1) == 4,
+            "rotors or torques that the tables do not have");
+    require_below(rows, stop.tables().rows.size()), require_below(pinned, nv);
     stop.enter(rows, part, pinned, copied(armature), copied(torques), start,
                each(bounds, [nv](const double *x) {
                    return Bound{number(x[0], 0, 4 * nv), x[1], x[2], x[3], 0.0, 0.0, 0.0};
@@ -102,7 +99,7 @@ std::size_t solve_all(StopDynamics &stop, const Numbers &t, const Matrix &q, con
 NB_MODULE(_kernel, module) {
     using namespace pinloop;
     nb::class_<Tables>(module, "Tables")
-        .def("__init__", &create_tables, "sizes"_a, "gravity"_a, "carried"_a, "arrays"_a, "terms"_a);
+        .def("__init__", &create_tables, "sizes"_a, "gravity"_a, "arrays"_a, "terms"_a);
     nb::class_<Dynamics>(module, "Dynamics")
         .def(nb::init<std::shared_ptr<const Tables>>(), "tables"_a)
         .def("hold", &hold, "rows"_a, "stale"_a, "bad"_a, "armature"_a)

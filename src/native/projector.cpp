@@ -26,7 +26,7 @@ void pivot(std::size_t rows, std::size_t n, std::vector<double> &x, std::vector<
     std::iota(order.begin(), order.end(), 0);
     for (std::size_t i = 0; i < rows; ++i) left[i] = product(i, i);
     for (std::size_t i = 0; i < rows; ++i) {
-        const std::size_t top = std::max_element(left.begin() + i, left.begin() + rows) - left.begin();
+        const auto top = std::max_element(left.begin() + i, left.begin() + rows) - left.begin();
         std::swap(order[i], order[top]), std::swap(left[i], left[top]);
         for (std::size_t j = i + 1; left[i] > 0.0 && j < rows; ++j) {
             const double part = product(i, j) / left[i];
@@ -41,10 +41,11 @@ void pivot(std::size_t rows, std::size_t n, std::vector<double> &x, std::vector<
 Projector::Projector(std::shared_ptr<const Tables> tables, const Settings &settings,
                      std::vector<double> unit, std::vector<double> rotors)
     : dynamics_(std::move(tables)), tables_(dynamics_.tables()), tree_(dynamics_.tree_),
-      unit_(std::move(unit)), rotors_(std::move(rotors)), rank_(static_cast<int>(settings.at("rank"))),
-      tol_(settings.at("tol")), near_(settings.at("NEAR")), worse_(settings.at("WORSE")),
-      worst_(settings.at("WORST")), curved_(settings.at("CURVED")),
-      contradiction_(settings.at("CONTRADICTION")), noise_(settings.at("GRAM_NOISE")) {
+      unit_(std::move(unit)), rotors_(std::move(rotors)),
+      rank_(static_cast<int>(settings.at("rank"))), tol_(settings.at("tol")),
+      near_(settings.at("NEAR")), worse_(settings.at("WORSE")), worst_(settings.at("WORST")),
+      curved_(settings.at("CURVED")), contradiction_(settings.at("CONTRADICTION")),
+      noise_(settings.at("GRAM_NOISE")) {
     lock({});
     const std::size_t m = size(), n = tables_.nv;
     J_.resize(m * n), residual_.resize(m), lines_.resize(m * n), lu_.resize(2 * m * m);
@@ -80,8 +81,10 @@ void Projector::place(const double *q) {
     HeldRows &rows = *dynamics_.rows_;
     tree_.place(q);
     rows.update(tree_, q, still_.data(), true);
-    for (std::size_t i = 0; i < J_.size(); ++i) J_[i] = rows.J[i] * unit_[i % unit_.size()];
-    std::copy(rows.residual.begin(), rows.residual.end(), residual_.begin());
+    for (std::size_t i = 0, n = unit_.size(); i < J_.size(); i += n) {
+        for (std::size_t k = 0; k < n; ++k) J_[i + k] = rows.J[i + k] * unit_[k];
+    }
+    residual_ = rows.residual;
 }
 
 bool Projector::apply(const Charts &charts, double *q, double *v) {
@@ -148,28 +151,27 @@ bool Projector::close(const Charts &charts, double *q) {
 // A velocity that the rows allow, at the configuration that has been placed last.
 bool Projector::allow(double *v) {
     const std::size_t m = size(), n = tables_.nv;
-    double largest = 1.0;
-    for (std::size_t i = 0; i < m; ++i) {
-        double rest = 0.0;
-        for (std::size_t k = 0; k < n; ++k) rest -= J_[i * n + k] * (v[k] / unit_[k]);
-        right_[i] = rest;
-    }
-    if (norm(right_) <= tol_) return true;
+    const auto miss = [&](const double *x) {
+        for (std::size_t i = 0; i < m; ++i) {
+            for (std::size_t k = 0; k < n; ++k) right_[i] -= J_[i * n + k] * (x[k] / unit_[k]);
+        }
+        return norm(right_);
+    };
+    std::fill(right_.begin(), right_.end(), 0.0);
+    if (miss(v) <= tol_) return true;
     moved = true;
     if (!correct(right_, 0.0)) return false;
-    for (std::size_t k = 0; k < n; ++k) v[k] += shift_[k], largest = std::max(largest, std::abs(v[k]));
-    for (std::size_t i = 0; i < m; ++i) {
-        for (std::size_t k = 0; k < n; ++k) right_[i] -= J_[i * n + k] * (shift_[k] / unit_[k]);
-    }
-    return norm(right_) <= contradiction_ * largest;
+    double largest = 1.0;
+    for (std::size_t k = 0; k < n; ++k) largest = std::max(largest, std::abs(v[k] += shift_[k]));
+    return miss(shift_.data()) <= contradiction_ * largest;
 }
 
 // Shifts of coordinates that meet the rows, or if these contradict each other, do so best; false if
 // there are none.
 bool Projector::correct(const std::vector<double> &right, double error) {
     const double slack = tol_ + curved_ * error;
-    const bool is_kept = !block_.columns.empty() && factor() >= std::max(worse_ * block_.share, worst_);
-    if (!is_kept || !meet(right, slack)) {
+    const double least = std::max(worse_ * block_.share, worst_);
+    if (block_.columns.empty() || !(factor() >= least) || !meet(right, slack)) {
         if (!choose()) return false;
         if (!meet(right, slack)) {
             factor(true);
@@ -236,8 +238,8 @@ bool Projector::choose() {
 }
 
 // Inverse of the block by Gauss and Jordan with pivots by rows, beside the unit matrix that they
-// begin with; one over the norms of its rows and of its inverse, which tells how good a choice it is.
-// Or of the products of its columns, of all rows.
+// begin with; one over the norms of its rows and of its inverse, which tells how good a choice it
+// is. Or of the products of its columns, of all rows.
 double Projector::factor(bool by_squares) {
     const std::size_t size = block_.columns.size(), n = tables_.nv, width = 2 * size;
     std::fill(work_.begin(), work_.end(), 0.0);

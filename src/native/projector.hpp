@@ -56,7 +56,8 @@ class Projector {
     Block block_;
     int independent_ = 0, rank_;
     double tol_, near_, worse_, worst_, curved_, contradiction_, noise_;
-    std::vector<double> J_, residual_, lines_, pivots_, lu_, right_, shift_, trial_, work_, still_, way_;
+    std::vector<double> J_, residual_, right_, shift_, way_, trial_, still_;
+    std::vector<double> lines_, pivots_, lu_, work_;
     std::vector<int> order_;
 };
 

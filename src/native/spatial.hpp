@@ -7,6 +7,8 @@
 
 namespace pinloop {
 
+constexpr double full_turn = 2.0 * 3.14159265358979323846;
+
 struct Vec {
     double x = 0.0, y = 0.0, z = 0.0;
 };
@@ -23,13 +25,18 @@ inline Vec cross(const Vec &a, const Vec &b) {
 }
 inline bool is_zero(const Vec &a) { return a.x == 0.0 && a.y == 0.0 && a.z == 0.0; }
 
-// A rotation matrix, by its columns: the axes of a frame.
+// A matrix by its columns: of a rotation the axes of a frame.
 struct Rotation {
     Vec x{1.0, 0.0, 0.0}, y{0.0, 1.0, 0.0}, z{0.0, 0.0, 1.0};
 };
 
 inline Vec operator*(const Rotation &R, const Vec &a) { return a.x * R.x + a.y * R.y + a.z * R.z; }
-inline Rotation operator*(const Rotation &A, const Rotation &B) { return {A * B.x, A * B.y, A * B.z}; }
+inline Rotation operator*(const Rotation &A, const Rotation &B) {
+    return {A * B.x, A * B.y, A * B.z};
+}
+inline Rotation transposed(const Rotation &R) {
+    return {{R.x.x, R.y.x, R.z.x}, {R.x.y, R.y.y, R.z.y}, {R.x.z, R.y.z, R.z.z}};
+}
 
 // Rodrigues' formula for a unit axis, by cosine and sine of the angle.
 inline Rotation turned(const Vec &a, double c, double s) {
@@ -53,7 +60,10 @@ struct Placement {
     Vec p;
 };
 
-inline Placement operator*(const Placement &A, const Placement &B) { return {A.R * B.R, A.p + A.R * B.p}; }
+inline Vec operator*(const Placement &A, const Vec &a) { return A.p + A.R * a; }
+inline Placement operator*(const Placement &A, const Placement &B) {
+    return {A.R * B.R, A * B.p};
+}
 
 // A twist or its rate (v, w), or a wrench (force, moment); `v` is that of the world's origin.
 struct Spatial {
@@ -65,6 +75,10 @@ inline Spatial operator-(const Spatial &a, const Spatial &b) { return {a.v - b.v
 inline Spatial operator*(double s, const Spatial &a) { return {s * a.v, s * a.w}; }
 inline Spatial &operator+=(Spatial &a, const Spatial &b) { return a = a + b; }
 inline double dot(const Spatial &a, const Spatial &b) { return dot(a.v, b.v) + dot(a.w, b.w); }
+
+// Velocity of a point of what moves by a twist, and the wrench of a force at a point.
+inline Vec velocity_at(const Vec &p, const Spatial &twist) { return twist.v + cross(twist.w, p); }
+inline Spatial wrench_at(const Vec &p, const Vec &force) { return {force, cross(p, force)}; }
 
 // Rate of a twist `b` that is carried along by `a` (Featherstone, eq. 2.31).
 inline Spatial cross(const Spatial &a, const Spatial &b) {
@@ -80,6 +94,12 @@ inline Spatial cross_dual(const Spatial &a, const Spatial &f) {
 inline Spatial carried(const Placement &at, const Spatial &twist) {
     const Vec w = at.R * twist.w;
     return {at.R * twist.v + cross(at.p, w), w};
+}
+
+// The same of a wrench.
+inline Spatial carried_wrench(const Placement &at, const Spatial &wrench) {
+    const Vec force = at.R * wrench.v;
+    return {force, cross(at.p, force) + at.R * wrench.w};
 }
 
 // Spatial inertia: mass, first moment `m c`, and moments of inertia about the world's origin.
@@ -106,22 +126,12 @@ inline Spatial operator*(const Inertia &Y, const Spatial &a) {
 // A body's inertia as robots hold it, about its centre of mass and in its own axes, seen from the
 // world: turned, then moved by Steiner's theorem.
 inline Inertia carried(const Placement &at, double m, const Vec &com, const double *I) {
-    const Rotation &R = at.R;
-    const Vec x{I[0], I[1], I[3]}, y{I[1], I[2], I[4]}, z{I[3], I[4], I[5]};
-    // Rows of R I: those of R are (R.x.x, R.y.x, R.z.x) and so on.
-    const Vec rx{R.x.x, R.y.x, R.z.x}, ry{R.x.y, R.y.y, R.z.y}, rz{R.x.z, R.y.z, R.z.z};
-    const Vec ix{dot(rx, x), dot(rx, y), dot(rx, z)}, iy{dot(ry, x), dot(ry, y), dot(ry, z)},
-        iz{dot(rz, x), dot(rz, y), dot(rz, z)};
-    const Vec c = at.p + R * com;
-    Inertia Y;
-    Y.m = m, Y.h = m * c;
-    Y.xx = dot(ix, rx) + m * (c.y * c.y + c.z * c.z);
-    Y.yy = dot(iy, ry) + m * (c.x * c.x + c.z * c.z);
-    Y.zz = dot(iz, rz) + m * (c.x * c.x + c.y * c.y);
-    Y.xy = dot(ix, ry) - m * c.x * c.y;
-    Y.xz = dot(ix, rz) - m * c.x * c.z;
-    Y.yz = dot(iy, rz) - m * c.y * c.z;
-    return Y;
+    const Rotation own{{I[0], I[1], I[3]}, {I[1], I[2], I[4]}, {I[3], I[4], I[5]}};
+    const auto [x, y, z] = at.R * own * transposed(at.R);
+    const Vec c = at * com;
+    return {m, m * c, x.x + m * (c.y * c.y + c.z * c.z), y.x - m * c.x * c.y,
+            y.y + m * (c.x * c.x + c.z * c.z), z.x - m * c.x * c.z, z.y - m * c.y * c.z,
+            z.z + m * (c.x * c.x + c.y * c.y)};
 }
 
 }  // namespace pinloop

@@ -14,7 +14,8 @@ static double size_of(const double *x, std::size_t n) {
 Steps::Steps(std::shared_ptr<const Tables> tables, Tableau tableau, const Settings &settings,
              std::vector<double> unit, const std::vector<int> &locked)
     : dynamics_(tables), charts_(*tables, locked), control_(settings, std::move(unit)),
-      attempt_(std::move(tableau), tables->nq, tables->nv), infinite_(settings.at("INFINITE")), rate_(tables->nv) {}
+      attempt_(std::move(tableau), tables->nq, tables->nv), infinite_(settings.at("INFINITE")),
+      rate_(tables->nv) {}
 
 int Steps::take(Course course, State state, const Taken &taken) {
     const std::size_t nq = tables().nq, nv = tables().nv;
@@ -55,14 +56,11 @@ bool Steps::controlled(Course &course, const State &state, const Taken &taken, i
             h = size * control_.shrink(error);
             continue;
         }
-        if (!finish(next, taken, k)) return false;
         const double factor = control_.grow(error, course.error);
         // A step that had to end at an event does not make the next ones short.
         course.h = last ? std::max(h, size * factor) : h * factor;
         course.error = std::max(error, control_.first_error);
-        course.t = next;
-        write(course, taken, k);
-        return true;
+        return finish(next, course, taken, k);
     }
 }
 
@@ -72,10 +70,7 @@ bool Steps::fixed(Course &course, const State &state, const Taken &taken, int k)
     attempt_.evaluations = rejected_ = 0;
     const double h = course.times[k] - course.t;
     last_ = attempt_.take(*system_, charts_, course.t, h, state.q, state.v, state.a, false);
-    if (last_ == Verdict::bad || !finish(course.times[k], taken, k)) return false;
-    course.t = course.times[k];
-    write(course, taken, k);
-    return true;
+    return last_ != Verdict::bad && finish(course.times[k], course, taken, k);
 }
 
 bool Steps::prolong(double t, Course &course, const Taken &taken, int k) {
@@ -86,13 +81,11 @@ bool Steps::prolong(double t, Course &course, const Taken &taken, int k) {
         attempt_.psi[i] = taken.psi[k * nv + i] + more * v[i], attempt_.q1[i] = q[i] + more * v[i];
         attempt_.v1[i] = v[i] + more * taken.a[k * nv + i];
     }
-    if (!finish(course.t = t, taken, k)) return false;
-    write(course, taken, k);
-    return true;
+    return finish(t, course, taken, k);
 }
 
 // Put the end of a step back on the manifold; false if it is for Python.
-bool Steps::finish(double t, const Taken &taken, int k) {
+bool Steps::finish(double t, Course &course, const Taken &taken, int k) {
     const std::size_t nq = tables().nq, nv = tables().nv;
     double *q = taken.q + k * nq, *v = taken.v + k * nv, *a = taken.a + k * nv;
     double *psi = taken.psi + k * nv;
@@ -116,16 +109,13 @@ bool Steps::finish(double t, const Taken &taken, int k) {
     } else {
         std::copy(attempt_.a1.begin(), attempt_.a1.end(), a);
     }
-    // Not if one of them is not a number.
-    return size_of(q, nq) + size_of(v, nv) < infinite_ && std::isfinite(size_of(a, nv));
-}
-
-void Steps::write(const Course &course, const Taken &taken, int k) const {
     double *numbers = taken.numbers + 5 * k;
-    numbers[0] = course.t, numbers[1] = course.h, numbers[2] = course.error;
+    numbers[0] = course.t = t, numbers[1] = course.h, numbers[2] = course.error;
     numbers[3] = projector_ ? projector_->regularity : 1.0;
     numbers[4] = projector_ ? projector_->best : 0.0;
     taken.counts[3 * k] = attempt_.evaluations, taken.counts[3 * k + 1] = rejected_;
+    // Not if one of them is not a number.
+    return size_of(q, nq) + size_of(v, nv) < infinite_ && std::isfinite(size_of(a, nv));
 }
 
 }  // namespace pinloop

@@ -66,8 +66,7 @@ class Steps {
     // See what has happened in a step.
     virtual Next look(double, Course &, const State &, const Taken &, int) { return Next::on; }
     bool fixed(Course &course, const State &state, const Taken &taken, int k);
-    bool finish(double t, const Taken &taken, int k);
-    void write(const Course &course, const Taken &taken, int k) const;
+    bool finish(double t, Course &course, const Taken &taken, int k);
 
     Dynamics dynamics_;
     System *system_ = &dynamics_;

@@ -39,10 +39,10 @@ void create_for_stops(StopSteps *steps, std::shared_ptr<StopDynamics> dynamics,
     require(dynamics->tables().nq == dynamics->tables().nv, "joints that are curved");
     require(size >= 5 && powers.size() == size * size && inside.shape(1) == 2 + 2 * size &&
                 bernstein.size() == (size + 1) * (size + 1), "dense output of other sizes");
-    for (std::size_t k = 0; k < inside.shape(0); ++k) number(inside(k, 1), 0, size);
+    for (std::size_t k = 0; k < inside.shape(0); ++k) number(inside(k, 1), 5, size);
     const Tableau copy = checked(tableau, dynamics->tables(), unit);
-    new (steps) StopSteps(dynamics, copy, settings, copied(unit),
-                          {static_cast<int>(size), copied(inside), copied(powers), copied(bernstein)});
+    Dense copies{static_cast<int>(size), copied(inside), copied(powers), copied(bernstein)};
+    new (steps) StopSteps(dynamics, copy, settings, copied(unit), std::move(copies));
 }
 
 // Per line column, whether it is a speed, sign, level and its rate; and what is pinned.
@@ -56,8 +56,8 @@ void watch(StopSteps &steps, const Matrix &table, const std::vector<int> &pinned
     steps.watch(std::move(watched), tiny, slow);
 }
 
-// Per velocity a constant torque, a stiffness and a damping; and lines between points of joints:
-// joint and point, the same again, stiffness, length and damping; forces and axes: see `loads.hpp`.
+// Per velocity a constant torque, a stiffness and a damping; and lines between points of links:
+// link and point, the same again, stiffness, length and damping; forces and axes: see `loads.hpp`.
 void load(Steps &steps, const Matrix &terms, const Matrix &lines, const Matrix &pushes,
           const Matrix &axes) {
     const Tables &tables = steps.tables();
@@ -66,17 +66,16 @@ void load(Steps &steps, const Matrix &terms, const Matrix &lines, const Matrix &
                 pushes.shape(1) == 8 && axes.shape(1) == 37, "forces on another robot");
     const double *x = terms.data();
     Loads loads{{x, x + nv}, {x + nv, x + 2 * nv}, {x + 2 * nv, x + 3 * nv}, {}, {}, {}};
-    const auto link = [&](double joint) { return tables.carried.at(static_cast<int>(joint)); };
+    const auto link = [end = tables.links.size()](double x) { return number(x, -1, end); };
     loads.lines = each(lines, [&link](const double *x) {
         return Line{link(x[0]), link(x[4]), vec(x + 1), vec(x + 5), x[8], x[9], x[10]};
     });
     loads.pushes = each(pushes, [&link](const double *x) {
         return Push{link(x[0]), vec(x + 1), vec(x + 4), x[7] != 0.0};
     });
-    loads.axes = each(axes, [&link](const double *a) {
-        const double *b = a + 13, *rest = b + 19;
-        return Axis{{link(a[0]), link(b[0]), placement(a + 1), placement(b + 1), {}},
-                    spatial(b + 13), rest[0] != 0.0, rest[1], rest[2], rest[3], rest[4]};
+    loads.axes = each(axes, [end = tables.links.size()](const double *x) {
+        return Axis{end_of(x, end), end_of(x + 13, end), spatial(x + 26), x[32] != 0.0,
+                    x[33], x[34], x[35], x[36]};
     });
     steps.dynamics().load(std::move(loads));
 }
@@ -93,9 +92,8 @@ void project(Steps &steps, std::shared_ptr<const Tables> tables, const Settings 
 void recall(Steps &steps, const Known &known) {
     const auto &[rows, columns, share, independent, regularity, best] = known;
     Projector *projector = steps.projector();
-    require(projector != nullptr && rows.size() == columns.size() &&
-                are_below(rows, projector->size()) && are_below(columns, steps.tables().nv),
-            "there is no such block");
+    require(projector != nullptr && rows.size() == columns.size(), "there is no such block");
+    require_below(rows, projector->size()), require_below(columns, steps.tables().nv);
     projector->begin({rows, columns, share}, independent, regularity, best);
 }
 
@@ -108,11 +106,9 @@ std::tuple<std::vector<int>, std::vector<int>, double> block(Steps &steps) {
 
 // Steps from a state, into arrays with room for some of them.
 int take(Steps &steps, const std::tuple<double, double, double, double, double> &start,
-                           const std::tuple<Numbers, Numbers, Numbers> &state,
-                           const std::vector<double> &times, const std::vector<int> &asked,
-                           const std::tuple<Room, Given<std::int64_t, 2>> &notes,
-                           const std::tuple<Room, Room, Room, Room, Room> &states,
-                           const Given<double, 3> &bends) {
+         const std::tuple<Numbers, Numbers, Numbers> &state, const std::vector<double> &times,
+         const std::vector<int> &asked, const std::tuple<Room, Given<std::int64_t, 2>> &notes,
+         const std::tuple<Room, Room, Room, Room, Room> &states, const Given<double, 3> &bends) {
     const auto &[q, v, a] = state;
     const auto &[numbers, counts] = notes;
     const auto &[q1, v1, a1, psi, before] = states;
@@ -120,7 +116,7 @@ int take(Steps &steps, const std::tuple<double, double, double, double, double> 
     const auto has = [most](const auto &room, std::size_t n) {
         return room.shape(0) == most && room.shape(1) == n;
     };
-    require(q.size() == nq && v.size() == nv && a.size() == nv, "a state of another robot");
+    require_state(steps.tables(), q, v, a);
     require(has(numbers, 5) && has(counts, 3) && has(q1, nq) && has(v1, nv) && has(a1, nv) &&
                 has(psi, nv) && has(before, nv) && bends.size() == most * steps.inside() * nv,
             "room for states of another robot");
@@ -135,10 +131,9 @@ int take(Steps &steps, const std::tuple<double, double, double, double, double> 
 
 // q (+) psi, and the rate of psi with which it moves with velocity v.
 auto group(const Tables &tables, const Numbers &q, const Numbers &psi, const Numbers &v) {
-    const std::size_t nq = tables.nq, nv = tables.nv;
-    require(q.size() == nq && psi.size() == nv && v.size() == nv, "a state of another robot");
-    const Charts charts(tables, std::vector<int>(nv));
-    std::vector<double> moved(nq), rate(nv);
+    require_state(tables, q, psi, v);
+    const Charts charts(tables, std::vector<int>(tables.nv));
+    std::vector<double> moved(tables.nq), rate(tables.nv);
     charts.integrate(q.data(), psi.data(), moved.data());
     charts.rate(psi.data(), v.data(), rate.data());
     return std::tuple(moved, rate);

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "spatial.hpp"
+#include "tables.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -30,18 +30,25 @@ inline void require(bool fits, const char *what) {
 }
 
 inline Spatial spatial(const double *x) { return {vec(x), vec(x + 3)}; }
-inline Placement placement(const double *x) { return {{vec(x), vec(x + 3), vec(x + 6)}, vec(x + 9)}; }
+inline Placement placement(const double *x) {
+    return {{vec(x), vec(x + 3), vec(x + 6)}, vec(x + 9)};
+}
 // A whole number in an array, not below one and below another.
 inline int number(double x, int least, std::size_t end) {
     require(x >= least && x < static_cast<double>(end), "a link, loop or coordinate that is none");
     return static_cast<int>(x);
 }
 
-inline bool are_below(const std::vector<int> &numbers, std::size_t end) {
-    for (int number : numbers) {
-        if (number < 0 || number >= static_cast<int>(end)) return false;
-    }
-    return true;
+inline void require_below(const std::vector<int> &numbers, std::size_t end) {
+    for (int x : numbers) number(x, 0, end);
+}
+inline End end_of(const double *x, std::size_t links) {
+    return {number(x[0], -1, links), placement(x + 1)};
+}
+inline void require_state(const Tables &tables, const Numbers &q, const Numbers &v,
+                          const Numbers &rate) {
+    const std::size_t nq = tables.nq, nv = tables.nv;
+    require(q.size() == nq && v.size() == nv && rate.size() == nv, "a state of another robot");
 }
 
 template <class Array> std::vector<double> copied(const Array &array) {

@@ -7,7 +7,7 @@
 namespace pinloop {
 
 StopDynamics::StopDynamics(std::shared_ptr<const Tables> tables)
-    : tables_(tables), dynamics_(tables), tau_(tables->nv), solution_(4 * tables->nv) {}
+    : dynamics_(tables), tau_(tables->nv), solution_(4 * tables->nv) {}
 
 void StopDynamics::enter(const std::vector<int> &rows, double part, std::vector<int> pinned,
                          std::vector<double> armature, std::vector<double> torques, double start,
@@ -27,7 +27,8 @@ bool StopDynamics::solve(double t, const double *q, const double *v, const doubl
     double *a = solution, *joint = a + n, *gear = joint + n, *holding = gear + n;
     const double later = t - start_;
     for (int k = 0; k < n; ++k) {
-        joint[k] = of(rest_of_joint)[k] + of(rate_of_joint)[k] * later - of(viscous_of_joint)[k] * v[k];
+        joint[k] =
+            of(rest_of_joint)[k] + of(rate_of_joint)[k] * later - of(viscous_of_joint)[k] * v[k];
         if (const double extra = of(breakaway)[k]; extra != 0.0) {
             const double part = v[k] * of(width)[k];
             joint[k] -= extra * std::exp(-part * part);
@@ -48,7 +49,7 @@ bool StopDynamics::solve(double t, const double *q, const double *v, const doubl
 
 Verdict StopDynamics::accelerate(double t, const double *q, const double *v, double *a) {
     if (!solve(t, q, v, of(drive_rate), solution_.data())) return Verdict::bad;
-    std::copy_n(solution_.begin(), tables_->nv, a);
+    std::copy_n(solution_.begin(), tables().nv, a);
     for (Bound &bound : bounds_) {
         const double x = bound.factor * solution_[bound.place];
         bound.most = std::max(bound.most, x + bound.now + bound.rate * (t - start_));

@@ -50,13 +50,12 @@ class StopDynamics : public System {
     bool is_free() const { return bounds_.empty(); }
 
     double start() const { return start_; }
-    const Tables &tables() const { return *tables_; }
+    const Tables &tables() const { return dynamics_.tables(); }
     const std::vector<double> &multipliers() const { return dynamics_.multipliers(); }
-    std::shared_ptr<const Tables> shared_tables() const { return tables_; }
+    std::shared_ptr<const Tables> shared_tables() const { return dynamics_.shared_tables(); }
 
   private:
-    const double *of(Torques which) const { return &torques_[which * tables_->nv]; }
-    std::shared_ptr<const Tables> tables_;
+    const double *of(Torques which) const { return &torques_[which * tables().nv]; }
     Dynamics dynamics_;
     std::vector<int> pinned_;
     std::vector<Bound> bounds_;

@@ -8,9 +8,9 @@
 
 namespace pinloop {
 
-constexpr int corrections = 4;  // of the instant at which something happens
-constexpr double never = 2.0;   // part of a step
-constexpr double clear = 1e-9;  // part of its size that what is watched is beyond zero, to be surely
+constexpr int corrections = 4;   // of the instant at which something happens
+constexpr double never = 2.0;    // part of a step
+constexpr double clear = 1e-9;   // part of its size that what is watched surely passes zero by
 constexpr double enough = 1e-3;  // part of a speed that is none, which is none where a step ends
 
 StopSteps::StopSteps(std::shared_ptr<StopDynamics> dynamics, Tableau tableau,
@@ -50,7 +50,8 @@ bool StopSteps::bend(double t0, double h, const State &state, const Taken &taken
     const std::size_t width = 2 + 2 * m;
     for (std::size_t row = 0; row < dense_.inside.size(); row += width) {
         const double *weights = &dense_.inside[row];
-        double *a = &basis_[static_cast<int>(weights[1]) * n];
+        const int place = static_cast<int>(weights[1]);
+        double *a = taken.bends + (k * (m - 5) + place - 5) * n;
         for (int i = 0; i < n; ++i) {
             double path = 0.0, rate = 0.0;
             for (int j = 0; j < m; ++j) {
@@ -62,7 +63,7 @@ bool StopSteps::bend(double t0, double h, const State &state, const Taken &taken
         if (stop_->accelerate(t0 + weights[0] * h, q_.data(), v_.data(), a) == Verdict::bad) {
             return false;
         }
-        for (int i = 0; i < n; ++i) a[i] *= h * h;
+        for (int i = 0; i < n; ++i) basis_[place * n + i] = h * h * a[i];
         ++taken.counts[3 * k];
     }
     for (int j = 0; j < m; ++j) {
@@ -71,9 +72,6 @@ bool StopSteps::bend(double t0, double h, const State &state, const Taken &taken
             for (int l = 0; l < m; ++l) sum += dense_.powers[j * m + l] * basis_[l * n + i];
             path_[j * n + i] = sum, turned += std::abs(sum);
         }
-    }
-    for (int i = 0; i < (m - 5) * n; ++i) {
-        taken.bends[k * (m - 5) * n + i] = basis_[5 * n + i] / (h * h);
     }
     return stop_->is_free() || turned <= turn_;
 }
@@ -101,7 +99,7 @@ double StopSteps::value(double part) const {
                            [part](double x, double power) { return x * part + power; });
 }
 
-// The part of a step at which the first thing happens, or `never`; not a number if that is not plain.
+// The part of a step at which the first thing happens, or `never`; NaN if that is not plain.
 double StopSteps::locate(double t0, double h, const State &state) {
     const double unknown = std::numeric_limits<double>::quiet_NaN();
     double first = never;
@@ -111,11 +109,10 @@ double StopSteps::locate(double t0, double h, const State &state) {
         const auto [least, most] = std::minmax_element(hull_.begin(), hull_.end());
         const double band = std::abs(hull_[0]) <= tiny_ ? tiny_ : 0.0;
         if (*least > band) continue;
-        if (band > 0.0) {  // it must leave its level at once
-            if (!std::is_sorted(hull_.begin(), hull_.end()) || *most <= band) return unknown;
-            continue;
-        }
-        if (!std::is_sorted(hull_.rbegin(), hull_.rend()) || !(*least < -clear * *most)) return unknown;
+        const bool leaves = std::is_sorted(hull_.begin(), hull_.end()) && *most > band;
+        const bool passes = std::is_sorted(hull_.rbegin(), hull_.rend());
+        if (!(band > 0.0 ? leaves : passes && *least < -clear * *most)) return unknown;
+        if (band > 0.0) continue;  // it leaves its level at once
         double low = 0.0, high = 1.0;
         for (double middle = 0.5; low < middle && middle < high; middle = 0.5 * (low + high)) {
             (value(middle) > 0.0 ? low : high) = middle;
@@ -129,9 +126,10 @@ double StopSteps::locate(double t0, double h, const State &state) {
     return first;
 }
 
-// Take the step again to what happens in it, see `HybridIntegrator._taken_again` in Python; false if
-// it is for Python.
-bool StopSteps::end_at(double t0, double first, Course &course, const State &state, const Taken &taken, int k) {
+// Take the step again to what happens in it, see `HybridIntegrator._taken_again` in Python; false
+// if it is for Python.
+bool StopSteps::end_at(double t0, double first, Course &course, const State &state,
+                       const Taken &taken, int k) {
     const Watched &watched = watched_[hits_[0]];
     const double h = course.t - t0, error = course.error;
     const double size = std::max(course.h, course.t - (t0 + first * h));

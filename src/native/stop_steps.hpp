@@ -19,8 +19,8 @@ struct Dense {
                                     // first, (size + 1, size + 1)
 };
 
-// What a coordinate or its speed is compared with: `sign (x - level - rate (t - start))` is positive
-// until something happens.
+// What a coordinate or its speed is compared with: `sign (x - level - rate (t - start))` is
+// positive until something happens.
 struct Watched {
     int column;
     bool is_speed;
@@ -49,7 +49,8 @@ class StopSteps : public Steps {
     double locate(double t0, double h, const State &state);
     void shape(const Watched &watched, double t0, double h, const State &state);
     double value(double part) const;
-    bool end_at(double t0, double first, Course &course, const State &state, const Taken &taken, int k);
+    bool end_at(double t0, double first, Course &course, const State &state, const Taken &taken,
+                int k);
 
     std::shared_ptr<StopDynamics> stop_;
     Dense dense_;

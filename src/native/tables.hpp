@@ -45,10 +45,15 @@ struct FreeMotion {
     double pitch = 0.0;  // advance along z per radian
 };
 
-// Frames A and B, in their links, of a joint that closes a loop, and what it leaves free.
+// A frame in a link.
+struct End {
+    int link;
+    Placement at;
+};
+
+// Frames A and B of a joint that closes a loop, and what it leaves free.
 struct Loop {
-    int link_a, link_b;
-    Placement a, b;
+    End a, b;
     FreeMotion free;
 };
 
@@ -81,7 +86,6 @@ struct Tables {
     std::vector<Spatial> twists;  // per velocity, in its link
     std::vector<int> link_of;     // per velocity
     std::vector<int> before;      // per velocity the next one towards the root, -1 for none
-    std::vector<int> carried;     // per joint of the model its link, -1 for the world
     std::vector<Loop> loops;
     std::vector<Row> rows;
     Vec gravity;

@@ -2,9 +2,7 @@
 
 namespace pinloop {
 
-// Where a joint carries its link, in the frame of the joint.
-static Placement moved(const Link &link, const double *q) {
-    q += link.q;
+Placement joint_placement(const Link &link, const double *q) {
     switch (link.motion) {
     case Motion::screw:
         if (is_zero(link.axis.w)) return {Rotation{}, q[0] * link.axis.v};
@@ -32,7 +30,7 @@ Tree::Tree(const Tables &tables)
 void Tree::place(const double *q) {
     for (std::size_t i = 0; i < tables_.links.size(); ++i) {
         const Link &link = tables_.links[i];
-        const Placement joint = link.joint * moved(link, q);
+        const Placement joint = link.joint * joint_placement(link, q + link.q);
         placements_[i] = link.parent < 0 ? joint : placements_[link.parent] * joint;
     }
     for (int k = 0; k < tables_.nv; ++k) {
@@ -61,7 +59,8 @@ void Tree::move(const double *v) {
 void Tree::weigh() {
     for (std::size_t i = 0; i < tables_.links.size(); ++i) {
         const Link &link = tables_.links[i];
-        const Inertia &Y = inertias_[i] = carried(placements_[i], link.mass, link.com, link.inertia.data());
+        const Inertia &Y = inertias_[i] =
+            carried(placements_[i], link.mass, link.com, link.inertia.data());
         wrenches_[i] = Y * drifts_[i] + cross_dual(velocities_[i], Y * velocities_[i]);
     }
     int k = tables_.nv - 1;

@@ -9,6 +9,9 @@
 
 namespace pinloop {
 
+// Where a joint with some coordinates carries its link, in the frame of the joint.
+Placement joint_placement(const Link &link, const double *q);
+
 // Work space of a tree, and what the last pass has left in it.
 class Tree {
   public:
@@ -25,6 +28,7 @@ class Tree {
     // With minus gravity in it, so that gravity need not be asked for.
     Spatial drift(int link) const { return link < 0 ? resting_ : drifts_[link]; }
     Placement placement(int link) const { return link < 0 ? Placement{} : placements_[link]; }
+    Placement placement(const End &end) const { return placement(end.link) * end.at; }
 
     // Of a link and all that it carries; after `weigh`, which asks for no joint acceleration.
     const Inertia &composite(int link) const { return inertias_[link]; }

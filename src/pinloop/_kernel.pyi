@@ -14,14 +14,13 @@ class Tables:
         self,
         sizes: tuple[int, int],
         gravity: Array,
-        carried: Sequence[int],
         arrays: tuple[Array, Array, Array, Array],
         terms: Sequence[tuple[int, int, int, Sequence[float]]],
     ) -> None:
         """Make tables from what `kernel_tables` takes from a robot.
 
-        Numbers of coordinates and velocities; gravity; per joint of the model its link, -1 for the
-        world; and arrays with a line per link, velocity, loop and row.
+        Numbers of coordinates and velocities; gravity; and arrays with a line per link, velocity,
+        loop and row.
 
         Of a link: the link that carries it, motion, first coordinate in q, place of the joint (axes
         of the frame, origin), twist of the joint, mass, centre of mass and moments of inertia; of a
@@ -118,9 +117,9 @@ class Steps:
     def load(self, terms: Array, lines: Array, pushes: Array, axes: Array) -> None:
         """Let forces act: ``constant - stiffness q - damping v`` per velocity, shape (3, nv).
 
-        And straight springs and dampers, shape (k, 11): joint and point, the same of the other end,
-        stiffness, length, damping; forces, shape (k, 8): joint and point, force, whether in axes of
-        the joint; axes of loops, shape (k, 37): joint and place of frame A, the same of B, twist
+        And straight springs and dampers, shape (k, 11): link and point, the same of the other end,
+        stiffness, length, damping; forces, shape (k, 8): link and point, force, whether in axes of
+        the link; axes of loops, shape (k, 37): link and place of frame A, the same of B, twist
         that is the rate, whether it turns, angle near which a spring measures, constant, stiffness,
         damping.
         """

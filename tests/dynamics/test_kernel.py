@@ -372,12 +372,12 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     link, loop, row, way = (np.zeros(s) for s in ((2, 31), (1, 31), (1, 8), (2, 6)))
     link[1, 2], term = 1.0, (0, 1, 1, [1.0, 1.0])
     right: dict[str, Any] = {
-        "sizes": (2, 2), "gravity": np.zeros(3), "carried": [-1, 0, 1],
+        "sizes": (2, 2), "gravity": np.zeros(3),
         "arrays": (link - np.eye(31)[:1], way, loop, row), "terms": [term],
     }  # fmt: skip
     kernel.Tables(**right)
     for name, given in (
-        ("sizes", (1, 2)), ("sizes", (2, 1)), ("gravity", np.zeros(2)), ("carried", [2]),
+        ("sizes", (1, 2)), ("sizes", (2, 1)), ("gravity", np.zeros(2)),
         ("arrays", (link + np.eye(31)[:1], way, loop, row)),
         ("arrays", (link + 6.0, way, loop, row)), ("arrays", (link, way, loop + 2.0, row)),
         ("arrays", (link, way, loop, row + 1.0)), ("arrays", (link[:, 1:], way, loop, row)),
@@ -394,7 +394,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         dynamics.acceleration(q, v, v, np.zeros(model.nv, dtype=int))
     wrong_rows: list[tuple[Any, ...]] = [([0], [0.0], [0.0], v), ([], [0.0], [], v)]
     for given in (*wrong_rows, ([], [], [], v[1:])):
-        with pytest.raises(ValueError, match="that the tables do not have"):
+        with pytest.raises(ValueError, match=r"tables do not have|that is none"):
             dynamics.hold(*given)
 
 

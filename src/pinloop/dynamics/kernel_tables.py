@@ -131,13 +131,20 @@ def tables_of(
         terms += [(len(rows), *term) for term in coupling]
         rows.append([-1, 0, *[0.0] * 6])
     arrays = links, twists, _lines(loops, 31), _lines(rows, 8)
-    return Tables((model.nq, model.nv), np.array(model.gravity.linear), carried, arrays, terms)
+    return Tables((model.nq, model.nv), np.array(model.gravity.linear), arrays, terms)
 
 
 @remembered
 def links_of(robot: Mechanism) -> Links | None:
     """Those of the model, once for all choices of rows."""
     return _links(robot.model)
+
+
+def link_of(robot: Mechanism, frame: pin.Frame) -> int:
+    """The link that carries a frame, -1 for the world, of a robot that the kernel knows."""
+    tree = links_of(robot)
+    assert tree is not None
+    return tree[2][int(frame.parentJoint)]
 
 
 def _links(model: pin.Model) -> Links | None:

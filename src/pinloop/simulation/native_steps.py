@@ -18,7 +18,7 @@ from ..constraints.relative_motion import JointMotion, Place
 from ..dynamics import EquationsOfMotion
 from ..dynamics.forces import PD, Damper, Force, JointSpring, PointForce, Spring, Torque
 from ..dynamics.independence import INFINITE
-from ..dynamics.kernel_tables import HAS_KERNEL, frame_numbers, tables_of_rows
+from ..dynamics.kernel_tables import HAS_KERNEL, frame_numbers, link_of, tables_of_rows
 from ..dynamics.losses import AxisTorques, JointDamping, file_losses
 from ..dynamics.pinocchio_solver import HeldRows, standing
 from ..dynamics.right_hand_side import RightHandSide
@@ -100,9 +100,11 @@ class NativeSteps:
         explicit = not tableau.implicit and len(tableau.errors) <= 2
         if not (explicit and chooses and robot.nv > 0):
             return None
-        loads = native_loads(robot, equations.given_forces)
         rows = tables_of_rows(robot, whole=False)
-        if equations.tables is None or rows is None or loads is None:
+        if equations.tables is None or rows is None:
+            return None
+        loads = native_loads(robot, equations.given_forces)
+        if loads is None:
             return None
         native = cls(along, equations, method, manifold, projector)
         if equations.given_forces:
@@ -300,7 +302,7 @@ def _axis(
         return None
     frames, rates = motion.loop_axes
     ends = [robot.model.frames[frame] for frame in frames]
-    numbers = [x for end in ends for x in (end.parentJoint, *frame_numbers(end.placement))]
+    numbers = [x for end in ends for x in (link_of(robot, end), *frame_numbers(end.placement))]
     turns = not motion.is_translation[place]
     return [*numbers, *rates[place], turns, near, constant, stiffness, damping]
 
@@ -316,10 +318,10 @@ def _line(robot: Mechanism, force: Spring | Damper) -> Array:
 
 
 def _end(robot: Mechanism, place: Place) -> list[float]:
-    """Joint that carries a point, and its place there."""
+    """Link that carries a point, and its place there."""
     name, point = (place, np.zeros(3)) if isinstance(place, str) else place
     frame = robot.model.frames[robot.frame_id(name)]
-    return [frame.parentJoint, *(frame.placement * np.asarray(point, dtype=float))]
+    return [link_of(robot, frame), *(frame.placement * np.asarray(point, dtype=float))]
 
 
 def _at_joints(force: Force) -> dict[str, tuple[Any, float, float]]:
