@@ -7,25 +7,17 @@ namespace pinloop {
 
 namespace {
 
-// Of W fours of columns from the k-th on; what is missing by positions alone comes last.
-template <int W>
-PINLOOP_INSIDE void combine_columns(const Part *part, const Part *both, const Part *end,
-                                    std::size_t k, double *to, std::size_t next) {
-    Wide by_q[W] = {}, by_v[W] = {};
+// Of some columns; what is missing by positions alone comes last.
+template <class Columns>
+[[gnu::always_inline]] inline void combine_columns(const Part *part, const Part *both,
+                                                   const Part *end, std::size_t k, double *to,
+                                                   std::size_t next) {
+    Columns by_q, by_v;
     for (; part != both; ++part) {
-        for (int c = 0; c < W; ++c) {
-            const Wide &response = reinterpret_cast<const Wide *>(part->response + k)[c];
-            by_q[c] -= part->q * response, by_v[c] -= part->v * response;
-        }
+        by_q.take(part->q, part->response + k), by_v.take(part->v, part->response + k);
     }
-    for (; part != end; ++part) {
-        const Wide *response = reinterpret_cast<const Wide *>(part->response + k);
-        for (int c = 0; c < W; ++c) by_q[c] -= part->q * response[c];
-    }
-    for (int c = 0; c < W; ++c) {
-        reinterpret_cast<Wide *>(to + k)[c] = by_q[c];
-        reinterpret_cast<Wide *>(to + next + k)[c] = by_v[c];
-    }
+    for (; part != end; ++part) by_q.take(part->q, part->response + k);
+    by_q.put(to + k), by_v.put(to + next + k);
 }
 
 // Of a sum of masses m at r: 2 m v, and for a unit vector w 2 m r x (w x v) with v = V.v + V.w x r.
@@ -75,10 +67,10 @@ Derivatives::Derivatives(std::shared_ptr<const Tables> tables, const std::vector
     turn_.resize(n_), bend_.resize(n_), rate_.resize(n_);
     load_q_.resize(n_ * n_), load_v_.resize(n_ * n_);
     rows_.resize(3 * n_ * m_), motions_.resize(18 * n_), sizes_.resize(m_);
-    covectors_.resize(6 * m_), roots_.resize(n_ * columns_ / 4), moved_.resize(3 * n_);
+    covectors_.resize(6 * m_), roots_.resize(n_ * columns_), moved_.resize(3 * n_);
     shared_.resize(3 * n_ * held_), spread_.resize(held_ * m_);
     parts_.resize(n_ + m_), gram_.resize(held_ * held_), rests_.resize((m_ - held_) * n_);
-    basis_.resize(held_ * columns_ / 4), dependence_.resize((m_ - held_) * held_);
+    basis_.resize(held_ * columns_), dependence_.resize((m_ - held_) * held_);
     for (std::size_t r = 0; r < held_; ++r) spread_[r * (m_ + 1)] = -1.0;
 }
 
@@ -185,7 +177,8 @@ PINLOOP_WIDE void Derivatives::differentiate_loads() {
             const Vec back =
                 cross(C.p, S.v) + Vec{dot(C.N.x, S.w), dot(C.N.y, S.w), dot(C.N.z, S.w)};
             const Spatial by_q = force(turn_[k].w) + Y * bend_[k], by_v = force(S.w) + Y * rate_[k];
-            const Spatial outside = by_q + cross_dual(S, F), still = cross_dual(S, behind_[i].still);
+            const Spatial outside = by_q + cross_dual(S, F);
+            const Spatial still = cross_dual(S, behind_[i].still);
             for (int j : chains_[k]) {
                 load_q_[j * n_ + k] = dot(momentum, bend_[j]) + dot(back, turn_[j].w) +
                                       dot(tree_.columns[j], still);
@@ -273,9 +266,9 @@ PINLOOP_WIDE void Derivatives::combine(double *slopes) {
         }
         const Part *first = parts_.data();
         double *to = slopes + j * width_;
-        std::size_t k = 0;
-        for (; k + 12 <= width_; k += 12) combine_columns<3>(first, both, end, k, to, n_ * width_);
-        for (; k < width_; k += 4) combine_columns<1>(first, both, end, k, to, n_ * width_);
+        std::size_t k = 0, next = n_ * width_;
+        for (; k + 12 <= width_; k += 12) combine_columns<Twelve>(first, both, end, k, to, next);
+        for (; k < width_; k += 4) combine_columns<Four>(first, both, end, k, to, next);
     }
 }
 

@@ -13,8 +13,6 @@
 #else
 #define PINLOOP_WIDE
 #endif
-#define PINLOOP_INSIDE [[gnu::always_inline]] inline
-typedef double Wide __attribute__((vector_size(32), aligned(8), may_alias));
 
 namespace pinloop {
 
@@ -34,7 +32,21 @@ struct Part {
     double q, v;
 };
 
-struct alignas(32) Four { double x[4]; };
+// Numbers one after another for which compilers take registers: four of them, or thrice.
+struct Four {
+    double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+    void get(const double *x) { a = x[0], b = x[1], c = x[2], d = x[3]; }
+    void take(double f, const double *x) {
+        a -= f * x[0], b -= f * x[1], c -= f * x[2], d -= f * x[3];
+    }
+    void put(double *x) const { x[0] = a, x[1] = b, x[2] = c, x[3] = d; }
+};
+struct Twelve {
+    Four a, b, c;
+    void get(const double *x) { a.get(x), b.get(x + 4), c.get(x + 8); }
+    void take(double f, const double *x) { a.take(f, x), b.take(f, x + 4), c.take(f, x + 8); }
+    void put(double *x) const { a.put(x), b.put(x + 4), c.put(x + 8); }
+};
 inline std::size_t fours(std::size_t count) { return (count + 3) / 4 * 4; }
 
 // Take rows times factors.
@@ -105,7 +117,7 @@ class Derivatives {
     std::vector<Part> parts_;
     // By each position or velocity: loads; per row its acceleration by both, its rate by positions.
     std::vector<double> load_q_, load_v_, rows_, motions_, covectors_, moved_, shared_;
-    std::vector<Four> basis_, roots_;  // T and R^-1; L'^-1
+    std::vector<double> basis_, roots_;  // T and R^-1; L'^-1
     std::vector<double> gram_, dependence_, rests_, spread_, sizes_;
     double *responses_ = nullptr;  // where they are written
 };

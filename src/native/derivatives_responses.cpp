@@ -7,27 +7,25 @@
 
 namespace pinloop {
 
-// Of W fours of columns, which stay in registers meanwhile.
-template <int W>
-PINLOOP_INSIDE void subtract_columns(double *to, const double *factors, std::size_t step,
-                                     const double *rows, std::size_t length, std::size_t many) {
-    Wide sums[W], *all = reinterpret_cast<Wide *>(to);
-    for (int c = 0; c < W; ++c) sums[c] = all[c];
-    for (std::size_t i = 0; i < many; ++i) {
-        const Wide *row = reinterpret_cast<const Wide *>(rows + i * length);
-        for (int c = 0; c < W; ++c) sums[c] -= factors[i * step] * row[c];
-    }
-    for (int c = 0; c < W; ++c) all[c] = sums[c];
+// Of some columns, which stay in registers meanwhile.
+template <class Columns>
+[[gnu::always_inline]] inline void subtract_columns(double *to, const double *factors,
+                                                    std::size_t step, const double *rows,
+                                                    std::size_t length, std::size_t many) {
+    Columns sums;
+    sums.get(to);
+    for (std::size_t i = 0; i < many; ++i) sums.take(factors[i * step], rows + i * length);
+    sums.put(to);
 }
 
 PINLOOP_WIDE void subtract(double *to, std::size_t count, const double *factors, std::size_t step,
                            const double *rows, std::size_t length, std::size_t many) {
     std::size_t k = 0;
     for (; k + 12 <= count; k += 12) {
-        subtract_columns<3>(to + k, factors, step, rows + k, length, many);
+        subtract_columns<Twelve>(to + k, factors, step, rows + k, length, many);
     }
     for (; k + 4 <= count; k += 4) {
-        subtract_columns<1>(to + k, factors, step, rows + k, length, many);
+        subtract_columns<Four>(to + k, factors, step, rows + k, length, many);
     }
     for (; k < count; ++k) {
         for (std::size_t i = 0; i < many; ++i) to[k] -= factors[i * step] * rows[i * length + k];
@@ -77,7 +75,7 @@ void forward(const double *R, std::size_t m, double *X, std::size_t columns, std
 //     P = N' N - T' T,   K = R'^-1 T,   (Y Y')^-1 = R'^-1 R^-1.
 PINLOOP_WIDE bool Derivatives::invert() {
     const std::size_t n = n_, m = held_, columns = columns_;
-    double *basis = basis_.empty() ? nullptr : basis_[0].x, *N = roots_[0].x, *x = moved_.data();
+    double *basis = basis_.data(), *N = roots_.data(), *x = moved_.data();
     for (std::size_t i = 0; i < m; ++i) {
         double *row = &basis[i * columns];
         const double *Y = &dynamics_.Y_[i * n], *G = dynamics_.G_.data();
