@@ -130,9 +130,12 @@ def values(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
 
 
 GIVEN: dict[str, dict[str, Any]] = {
-    "study": {"sampling": pl.safety.Random(1), "jobs": 1, "until": 0.01},
+    "study": {
+        "space": pl.safety.Space(pose={"joint_1": 0.0}), "sampling": pl.safety.Random(1),
+        "search": False, "jobs": 1, "until": 0.01,
+    },
     "Scenario": {"format": "pinloop-scenario-1"},
-}
+}  # fmt: skip
 """Arguments that have defaults, but which cost much or are not those of a file."""
 
 
