@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pinocchio as pin
 import pytest
 
 import pinloop as pl
@@ -82,6 +84,20 @@ def test_joints_that_follow_with_an_offset(tmp_path: Path) -> None:
     assert element is not None
     words = {"joint": "joint_1", "multiplier": "-2.0", "offset": "0.3"}
     assert element.attrib == words
+
+
+def test_drawings_are_turned_as_they_are(tmp_path: Path) -> None:
+    """`EVERY` draws nothing, and poses of joints and bodies are left out where they are zero."""
+    turned = pin.SE3(pin.rpy.rpyToMatrix(0.3, -0.5, 0.7), np.array([0.1, 0.2, 0.3]))
+    description = robot("planar_3r").description
+    geometry = tuple(replace(each, placement=turned) for each in description.geometry)
+    (tmp_path / "arm.xml").write_text(
+        write_mjcf(build_robot(replace(description, geometry=geometry)))
+    )
+    again = pl.load(tmp_path / "arm.xml").description.geometry
+    assert len(again) == len(geometry) > 0
+    for each in again:
+        close(each.placement.homogeneous, turned.homogeneous, 1e-12)
 
 
 def test_what_mjcf_does_not_have() -> None:
