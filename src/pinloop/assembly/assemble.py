@@ -86,6 +86,14 @@ def assemble(
     return q
 
 
+def reach(robot: Mechanism, pose: Mapping[str, ArrayLike]) -> Array | None:
+    """As `assemble` with joints that are fixed, but without saying what blocks it."""
+    problem = Problem.closure(robot, held=tuple(pose), targets={}, limits=True)
+    start = robot.configuration(pose)
+    beyond = outside_limits(robot, start, problem.held)
+    return None if beyond else _with_motors(problem, start, seed=0)
+
+
 def _with_motors(problem: Problem, start: Array, seed: int) -> Array | None:
     """A closed configuration with what is held; actuated joints that are not stay if they can."""
     motors = tuple(name for name in problem.robot.actuated if name not in problem.held)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...errors import PinloopError
 from .cases import Setup, Values
 from .space import Sampling
 
@@ -50,10 +49,8 @@ def _reachable(setup: Setup, sampling: Sampling, number: int, case: Values) -> d
     generator = np.random.default_rng([vars(sampling)["seed"], number])
     drawn_case = dict(case)
     for _ in range(_DRAWS):
-        try:
-            setup.configuration(drawn_case)
+        if setup.can_be_assembled(drawn_case):
             break
-        except PinloopError:
-            shares = generator.random(len(poses)).tolist()
-            drawn_case |= {v.name: v.at(share) for v, share in zip(poses, shares, strict=True)}
+        shares = generator.random(len(poses)).tolist()
+        drawn_case |= {v.name: v.at(share) for v, share in zip(poses, shares, strict=True)}
     return drawn_case

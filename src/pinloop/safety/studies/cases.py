@@ -14,7 +14,7 @@ import numpy as np
 import pinocchio as pin
 import scipy
 
-from ...assembly.assemble import assemble, consistent_velocity
+from ...assembly.assemble import assemble, consistent_velocity, reach
 from ...boundary.marks import Array
 from ...errors import PinloopError
 from ...integrate import FINE, MuntheKaas
@@ -177,6 +177,14 @@ class Setup:
             q = assemble(robot, fixed=pose) if looped else robot.configuration(pose)
             self._ready.pose, self._ready.q = pose, q
         return np.array(self._ready.q)
+
+    def can_be_assembled(self, values: Values) -> bool:
+        """Whether the loops close in the pose of a case; its `configuration` is then at hand."""
+        pose = {name: values[f"pose.{name}"] for name in driven_joints(self.robot)}
+        q = reach(self._regular, pose)
+        if q is not None:
+            self._ready.pose, self._ready.q = pose, q
+        return q is not None
 
     def _state(self, robot: Mechanism, values: Values) -> tuple[Array, Array]:
         """Configuration and velocity of a case, with loops closed."""
