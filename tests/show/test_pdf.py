@@ -9,8 +9,11 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextToPath
+
 from pinloop.show.plots import pdf
-from pinloop.tables.report import Cell, KeyValues, Notes, Report, Table
+from pinloop.tables.report import Cell, KeyValues, Notes, Report, Table, block_lines
 
 
 def report(rows: int) -> Report:
@@ -43,21 +46,37 @@ def test_the_same_report_gives_the_same_bytes(tmp_path: Path) -> None:
     assert first == second and b"CreationDate" not in first
 
 
-def test_columns_fit_on_the_page() -> None:
-    """Letters become smaller and texts are wrapped, words are not lost."""
-    room, wide = 495.0, [f"column {k} of many [mm]" for k in range(14)]
+def test_lines_fit_on_the_page() -> None:
+    """Tables are cut, long texts go on below themselves, and no word is lost."""
+    width = pdf.columns_of(pdf._TEXT)
+    wide = [f"column {k} of many [mm]" for k in range(14)]
     table = Table.of("Wide", ["<name", *wide], [["a name", *(f"{k}.25" for k in range(14))]])
-    for each in (report(3).blocks[1], table):
-        assert isinstance(each, Table)
-        layouts = [*pdf._parts(each, room)]
-        assert (len(layouts) > 1) == (each is table)
-        for layout in layouts:
-            ends = [*layout.spans()]
-            assert ends[-1][1] <= room and pdf._LEAST <= layout.size <= pdf._TEXT
-            assert all(a < b for a, b in ends)
-            assert layout.table.columns[0] == each.columns[0]
-        shown = [column for layout in layouts for column in layout.table.columns[1:]]
-        assert shown == [*each.columns[1:]]
-    lines = pdf._wrapped("some words that are wrapped", 60.0, 8.0)
-    assert " ".join(lines) == "some words that are wrapped" and len(lines) > 1
-    assert all(pdf._width(line, 8.0) <= 60.0 for line in lines)
+    for block in (*report(3).blocks, table):
+        lines = [part for line in block_lines(block, width) for part in pdf.fold(line)]
+        texts = ["".join(text for text, _ in line) for line in lines]
+        assert max(map(len, map(str.rstrip, texts))) <= width
+        assert sum(text.count("words") for text in texts) in (0, 60, 80, 3 * 30)
+    rows = [text for text in texts if text.startswith("a name")]
+    assert len(rows) > 1 and " ".join(rows).count(".25") == 14
+
+
+def test_headings_are_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a page is turned within a table, which is cut in two here."""
+    written: list[tuple[int, str]] = []
+    pages: list[object] = []
+
+    def record(page: object, place: object, text: str, *_: object) -> None:
+        pages.append(page)
+        written.append((len({*map(id, pages)}), text))
+
+    monkeypatch.setattr(pdf, "put", record)
+    report(120).to_pdf(tmp_path / "a.pdf")
+    heads = [page for page, text in written if text.startswith("name")]
+    rows = {page for page, text in written if text.startswith("row_")}
+    assert {*heads} == rows and len(heads) == len(rows) + 1 > 2
+
+
+def test_letters_are_as_wide_as_they_are_taken_for() -> None:
+    font = FontProperties(family="DejaVu Sans Mono", size=100.0)
+    width = TextToPath().get_text_width_height_descent("m" * 100, font, ismath=False)[0]
+    assert width == pytest.approx(1e4 * pdf._LETTER, rel=2e-3)
