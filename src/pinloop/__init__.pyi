@@ -1,201 +1,97 @@
 """Robots with closed loops and changing topology, on top of Pinocchio."""
 
-from . import (
-    constraints as constraints,
-)
-from . import (
-    dynamics as dynamics,
-)
-from . import (
-    interop as interop,
-)
-from . import (
-    model as model,
-)
-from . import (
-    safety as safety,
-)
-from . import (
-    simulation as simulation,
-)
-from .assembly.assemble import assemble, consistent_acceleration, consistent_velocity
-from .assembly.pose_grid import reachable_poses
-from .constraints.closure import Constraints
-from .dynamics import (
-    ODCA,
-    Augmented,
-    Automatic,
-    DriveTorques,
-    EquationsOfMotion,
-    Projected,
-    Voronets,
-    inverse_dynamics,
-    reflected_inertia,
-    serial,
-    tool_capability,
-)
+from . import constraints as constraints
+from . import dynamics as dynamics
+from . import interop as interop
+from . import model as model
+from . import safety as safety
+from . import simulation as simulation
+from .assembly.assemble import assemble as assemble
+from .assembly.assemble import consistent_acceleration as consistent_acceleration
+from .assembly.assemble import consistent_velocity as consistent_velocity
+from .assembly.pose_grid import reachable_poses as reachable_poses
+from .constraints.closure import Constraints as Constraints
+from .dynamics import ODCA as ODCA
+from .dynamics import Augmented as Augmented
+from .dynamics import Automatic as Automatic
+from .dynamics import DriveTorques as DriveTorques
+from .dynamics import EquationsOfMotion as EquationsOfMotion
+from .dynamics import Projected as Projected
+from .dynamics import Voronets as Voronets
 from .dynamics import forces as forces
 from .dynamics import formulations as formulations
+from .dynamics import inverse_dynamics as inverse_dynamics
 from .dynamics import parameters as parameters
-from .dynamics.forces import (
-    PD,
-    Torque,
-    TorqueFunction,
-)
-from .errors import (
-    BadValue,
-    InconsistentVelocity,
-    LoadError,
-    LoopNotClosed,
-    NotFinite,
-    PinloopError,
-    PinloopWarning,
-    SimulationFailed,
-    SingularMass,
-    StopFailed,
-    UnknownName,
-)
-from .integrate import MuntheKaas
-from .interop.closure_code import export_closure
-from .interop.to_pinocchio import to_pinocchio
-from .io.examples import example, example_file
-from .io.loading import from_screws, load
-from .model.mechanism import Mechanism
-from .model.reduction import Regularization
-from .regularization.diagnosis import Diagnosis, diagnose
-from .regularization.regularize import regularize
-from .regularization.sampled_redundancy import renew_rows
-from .safety.brakes.brakes import Brakes
-from .safety.space.clearance import clearance
-from .safety.space.solids import Obstacle
-from .safety.standards.allowed_speed import allowed_speed
-from .safety.standards.separation import separation
-from .safety.stopping import (
-    Category0,
-    Category1,
-    Category2,
-    Payload,
-    StopResult,
-    stop,
-)
-from .safety.studies.headlines import worst_case
-from .safety.studies.study import Study, study
-from .scenarios.fmu import export_fmu
-from .scenarios.reading import load_scenario
-from .scenarios.scenario_entries import Scenario
-from .show.scene import save_html, view
-from .show.scene.meshcat_robot import MeshcatRobot
-from .simulation.batch import Batch, simulate_many
-from .simulation.events import (
-    close_loop,
-    lock,
-    open_loop,
-    stop_when,
-    unlock,
-    when,
-)
-from .simulation.linearization import derivatives, equilibrium, linearize
-from .simulation.modes import Mode
-from .simulation.run_file import load_trajectory
-from .simulation.simulate import simulate
-from .simulation.stabilization import Projection
-from .simulation.trajectory import Trajectory
-from .simulation.transitions import transition
-from .version import __version__
+from .dynamics import reflected_inertia as reflected_inertia
+from .dynamics import serial as serial
+from .dynamics import tool_capability as tool_capability
+from .dynamics.forces import PD as PD
+from .dynamics.forces import Torque as Torque
+from .dynamics.forces import TorqueFunction as TorqueFunction
+from .errors import BadValue as BadValue
+from .errors import InconsistentVelocity as InconsistentVelocity
+from .errors import LoadError as LoadError
+from .errors import LoopNotClosed as LoopNotClosed
+from .errors import NotFinite as NotFinite
+from .errors import PinloopError as PinloopError
+from .errors import PinloopWarning as PinloopWarning
+from .errors import SimulationFailed as SimulationFailed
+from .errors import SingularMass as SingularMass
+from .errors import StopFailed as StopFailed
+from .errors import UnknownName as UnknownName
+from .integrate import MuntheKaas as MuntheKaas
+from .interop.closure_code import export_closure as export_closure
+from .interop.to_pinocchio import to_pinocchio as to_pinocchio
+from .io.examples import example as example
+from .io.examples import example_file as example_file
+from .io.loading import from_screws as from_screws
+from .io.loading import load as load
+from .model.mechanism import Mechanism as Mechanism
+from .model.reduction import Regularization as Regularization
+from .regularization.diagnosis import Diagnosis as Diagnosis
+from .regularization.diagnosis import diagnose as diagnose
+from .regularization.regularize import regularize as regularize
+from .regularization.sampled_redundancy import renew_rows as renew_rows
+from .safety.brakes.brakes import Brakes as Brakes
+from .safety.space.clearance import clearance as clearance
+from .safety.space.solids import Obstacle as Obstacle
+from .safety.standards.allowed_speed import allowed_speed as allowed_speed
+from .safety.standards.separation import separation as separation
+from .safety.stopping import Category0 as Category0
+from .safety.stopping import Category1 as Category1
+from .safety.stopping import Category2 as Category2
+from .safety.stopping import Payload as Payload
+from .safety.stopping import StopResult as StopResult
+from .safety.stopping import stop as stop
+from .safety.studies.headlines import worst_case as worst_case
+from .safety.studies.study import Study as Study
+from .safety.studies.study import study as study
+from .scenarios.fmu import export_fmu as export_fmu
+from .scenarios.reading import load_scenario as load_scenario
+from .scenarios.scenario_entries import Scenario as Scenario
+from .show.scene import save_html as save_html
+from .show.scene import view as view
+from .show.scene.meshcat_robot import MeshcatRobot as MeshcatRobot
+from .simulation.batch import Batch as Batch
+from .simulation.batch import simulate_many as simulate_many
+from .simulation.events import close_loop as close_loop
+from .simulation.events import lock as lock
+from .simulation.events import open_loop as open_loop
+from .simulation.events import stop_when as stop_when
+from .simulation.events import unlock as unlock
+from .simulation.events import when as when
+from .simulation.linearization import derivatives as derivatives
+from .simulation.linearization import equilibrium as equilibrium
+from .simulation.linearization import linearize as linearize
+from .simulation.modes import Mode as Mode
+from .simulation.run_file import load_trajectory as load_trajectory
+from .simulation.simulate import simulate as simulate
+from .simulation.stabilization import Projection as Projection
+from .simulation.trajectory import Trajectory as Trajectory
+from .simulation.transitions import transition as transition
+from .version import __version__ as __version__
 
-__all__ = [
-    "ODCA",
-    "PD",
-    "Augmented",
-    "Automatic",
-    "BadValue",
-    "Batch",
-    "Brakes",
-    "Category0",
-    "Category1",
-    "Category2",
-    "Constraints",
-    "Diagnosis",
-    "DriveTorques",
-    "EquationsOfMotion",
-    "InconsistentVelocity",
-    "LoadError",
-    "LoopNotClosed",
-    "Mechanism",
-    "MeshcatRobot",
-    "Mode",
-    "MuntheKaas",
-    "NotFinite",
-    "Obstacle",
-    "Payload",
-    "PinloopError",
-    "PinloopWarning",
-    "Projected",
-    "Projection",
-    "Regularization",
-    "Scenario",
-    "SimulationFailed",
-    "SingularMass",
-    "StopFailed",
-    "StopResult",
-    "Study",
-    "Torque",
-    "TorqueFunction",
-    "Trajectory",
-    "UnknownName",
-    "Voronets",
-    "__version__",
-    "allowed_speed",
-    "assemble",
-    "clearance",
-    "close_loop",
-    "consistent_acceleration",
-    "consistent_velocity",
-    "constraints",
-    "derivatives",
-    "diagnose",
-    "dynamics",
-    "equilibrium",
-    "example",
-    "example_file",
-    "export_closure",
-    "export_fmu",
-    "forces",
-    "formulations",
-    "from_screws",
-    "interop",
-    "inverse_dynamics",
-    "linearize",
-    "load",
-    "load_scenario",
-    "load_trajectory",
-    "lock",
-    "model",
-    "open_loop",
-    "parameters",
-    "reachable_poses",
-    "reflected_inertia",
-    "regularize",
-    "renew_rows",
-    "safety",
-    "save_html",
-    "separation",
-    "serial",
-    "simulate",
-    "simulate_many",
-    "simulation",
-    "stop",
-    "stop_when",
-    "study",
-    "to_pinocchio",
-    "tool_capability",
-    "transition",
-    "unlock",
-    "view",
-    "when",
-    "worst_case",
-]
+__all__: list[str]
 
 def __dir__() -> list[str]:
     """Names that TAB offers: the public ones, not the modules that they come from."""
-    return __all__

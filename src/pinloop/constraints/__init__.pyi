@@ -1,4 +1,6 @@
-from .closure import Constraints
-from .row_kinds import AngularMomentum, NoSlip, Pfaffian, Prescribed, Rolling
-
-__all__ = ["AngularMomentum", "Constraints", "NoSlip", "Pfaffian", "Prescribed", "Rolling"]
+from .closure import Constraints as Constraints
+from .row_kinds import AngularMomentum as AngularMomentum
+from .row_kinds import NoSlip as NoSlip
+from .row_kinds import Pfaffian as Pfaffian
+from .row_kinds import Prescribed as Prescribed
+from .row_kinds import Rolling as Rolling

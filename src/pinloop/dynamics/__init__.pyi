@@ -1,45 +1,30 @@
-from . import forces, formulations, parameters
-from .capability import ReflectedInertia, ToolCapability, reflected_inertia, tool_capability
-from .derivatives import Derivatives, JumpDerivatives
-from .drives import DriveLoad, DriveTorques
-from .equations import EquationsOfMotion
-from .formulations import Augmented, Automatic, Formulation, MatrixFormulation, Projected, Voronets
-from .independence import dependent_coordinates, relative_projections
-from .inverse import Holonomy, christoffel, coriolis, holonomic, inverse_dynamics
-from .motor_map import SerialMap
-from .odca import ODCA
-from .serial_twin import SerialTwin, serial
-from .twin_pose import TwinPose
-
-__all__ = [
-    "ODCA",
-    "Augmented",
-    "Automatic",
-    "Derivatives",
-    "DriveLoad",
-    "DriveTorques",
-    "EquationsOfMotion",
-    "Formulation",
-    "Holonomy",
-    "JumpDerivatives",
-    "MatrixFormulation",
-    "Projected",
-    "ReflectedInertia",
-    "SerialMap",
-    "SerialTwin",
-    "ToolCapability",
-    "TwinPose",
-    "Voronets",
-    "christoffel",
-    "coriolis",
-    "dependent_coordinates",
-    "forces",
-    "formulations",
-    "holonomic",
-    "inverse_dynamics",
-    "parameters",
-    "reflected_inertia",
-    "relative_projections",
-    "serial",
-    "tool_capability",
-]
+from . import forces as forces
+from . import formulations as formulations
+from . import parameters as parameters
+from .capability import ReflectedInertia as ReflectedInertia
+from .capability import ToolCapability as ToolCapability
+from .capability import reflected_inertia as reflected_inertia
+from .capability import tool_capability as tool_capability
+from .derivatives import Derivatives as Derivatives
+from .derivatives import JumpDerivatives as JumpDerivatives
+from .drives import DriveLoad as DriveLoad
+from .drives import DriveTorques as DriveTorques
+from .equations import EquationsOfMotion as EquationsOfMotion
+from .formulations import Augmented as Augmented
+from .formulations import Automatic as Automatic
+from .formulations import Formulation as Formulation
+from .formulations import MatrixFormulation as MatrixFormulation
+from .formulations import Projected as Projected
+from .formulations import Voronets as Voronets
+from .independence import dependent_coordinates as dependent_coordinates
+from .independence import relative_projections as relative_projections
+from .inverse import Holonomy as Holonomy
+from .inverse import christoffel as christoffel
+from .inverse import coriolis as coriolis
+from .inverse import holonomic as holonomic
+from .inverse import inverse_dynamics as inverse_dynamics
+from .motor_map import SerialMap as SerialMap
+from .odca import ODCA as ODCA
+from .serial_twin import SerialTwin as SerialTwin
+from .serial_twin import serial as serial
+from .twin_pose import TwinPose as TwinPose

@@ -1,106 +1,62 @@
-from .event_location import Crossing, GuardMemory, Guards
-from .flow import MANY, Flow, ManySteps, State, StepFailed, StepMemory
-from .guards import TURN, Coordinate, Guard, unit_roots
-from .hybrid import Ahead, Change, Chatter, HybridIntegrator, HybridState, HybridSystem
-from .implicit import ImplicitSteps, Iterated, Slopes, difference_slopes
-from .munthe_kaas import (
-    Attempt,
-    ConfigurationGroup,
-    Manifold,
-    MuntheKaas,
-    NoBranch,
-    Step,
-    StepControl,
-)
-from .polynomials import (
-    COARSE,
-    FINE,
-    INNER,
-    NODES,
-    WEIGHTS,
-    Bernstein,
-    Interpolation,
-    hermite,
-    refined,
-    slope_powers,
-    value_powers,
-)
-from .recording import EveryStep, Recorded, Recording, Samples, Segment, States
-from .stepping import WHEN_STIFF, Stepper
-from .tableaux import METHODS, Tableau, collocation, get_tableau
-from .tangents import (
-    AccelerationSlopes,
-    Carry,
-    FollowedStep,
-    GuardSlopes,
-    TangentGroup,
-    follow_step,
-    guard_slopes,
-    later_by,
-    saltate,
-)
-
-__all__ = [
-    "COARSE",
-    "FINE",
-    "INNER",
-    "MANY",
-    "METHODS",
-    "NODES",
-    "TURN",
-    "WEIGHTS",
-    "WHEN_STIFF",
-    "AccelerationSlopes",
-    "Ahead",
-    "Attempt",
-    "Bernstein",
-    "Carry",
-    "Change",
-    "Chatter",
-    "ConfigurationGroup",
-    "Coordinate",
-    "Crossing",
-    "EveryStep",
-    "Flow",
-    "FollowedStep",
-    "Guard",
-    "GuardMemory",
-    "GuardSlopes",
-    "Guards",
-    "HybridIntegrator",
-    "HybridState",
-    "HybridSystem",
-    "ImplicitSteps",
-    "Interpolation",
-    "Iterated",
-    "Manifold",
-    "ManySteps",
-    "MuntheKaas",
-    "NoBranch",
-    "Recorded",
-    "Recording",
-    "Samples",
-    "Segment",
-    "Slopes",
-    "State",
-    "States",
-    "Step",
-    "StepControl",
-    "StepFailed",
-    "StepMemory",
-    "Stepper",
-    "Tableau",
-    "TangentGroup",
-    "collocation",
-    "difference_slopes",
-    "follow_step",
-    "get_tableau",
-    "guard_slopes",
-    "hermite",
-    "later_by",
-    "refined",
-    "saltate",
-    "slope_powers",
-    "unit_roots",
-    "value_powers",
-]
+from .event_location import Crossing as Crossing
+from .event_location import GuardMemory as GuardMemory
+from .event_location import Guards as Guards
+from .flow import MANY as MANY
+from .flow import Flow as Flow
+from .flow import ManySteps as ManySteps
+from .flow import State as State
+from .flow import StepFailed as StepFailed
+from .flow import StepMemory as StepMemory
+from .guards import TURN as TURN
+from .guards import Coordinate as Coordinate
+from .guards import Guard as Guard
+from .guards import unit_roots as unit_roots
+from .hybrid import Ahead as Ahead
+from .hybrid import Change as Change
+from .hybrid import Chatter as Chatter
+from .hybrid import HybridIntegrator as HybridIntegrator
+from .hybrid import HybridState as HybridState
+from .hybrid import HybridSystem as HybridSystem
+from .implicit import ImplicitSteps as ImplicitSteps
+from .implicit import Iterated as Iterated
+from .implicit import Slopes as Slopes
+from .implicit import difference_slopes as difference_slopes
+from .munthe_kaas import Attempt as Attempt
+from .munthe_kaas import ConfigurationGroup as ConfigurationGroup
+from .munthe_kaas import Manifold as Manifold
+from .munthe_kaas import MuntheKaas as MuntheKaas
+from .munthe_kaas import NoBranch as NoBranch
+from .munthe_kaas import Step as Step
+from .munthe_kaas import StepControl as StepControl
+from .polynomials import COARSE as COARSE
+from .polynomials import FINE as FINE
+from .polynomials import INNER as INNER
+from .polynomials import NODES as NODES
+from .polynomials import WEIGHTS as WEIGHTS
+from .polynomials import Bernstein as Bernstein
+from .polynomials import Interpolation as Interpolation
+from .polynomials import hermite as hermite
+from .polynomials import refined as refined
+from .polynomials import slope_powers as slope_powers
+from .polynomials import value_powers as value_powers
+from .recording import EveryStep as EveryStep
+from .recording import Recorded as Recorded
+from .recording import Recording as Recording
+from .recording import Samples as Samples
+from .recording import Segment as Segment
+from .recording import States as States
+from .stepping import WHEN_STIFF as WHEN_STIFF
+from .stepping import Stepper as Stepper
+from .tableaux import METHODS as METHODS
+from .tableaux import Tableau as Tableau
+from .tableaux import collocation as collocation
+from .tableaux import get_tableau as get_tableau
+from .tangents import AccelerationSlopes as AccelerationSlopes
+from .tangents import Carry as Carry
+from .tangents import FollowedStep as FollowedStep
+from .tangents import GuardSlopes as GuardSlopes
+from .tangents import TangentGroup as TangentGroup
+from .tangents import follow_step as follow_step
+from .tangents import guard_slopes as guard_slopes
+from .tangents import later_by as later_by
+from .tangents import saltate as saltate

@@ -1,3 +1,2 @@
-from .to_pinocchio import PinocchioModels, to_pinocchio
-
-__all__ = ["PinocchioModels", "to_pinocchio"]
+from .to_pinocchio import PinocchioModels as PinocchioModels
+from .to_pinocchio import to_pinocchio as to_pinocchio

@@ -1,7 +1,2 @@
-from .mechanism import Mechanism
-from .pairs import PAIR_NAMES
-
-__all__ = [
-    "PAIR_NAMES",
-    "Mechanism",
-]
+from .mechanism import Mechanism as Mechanism
+from .pairs import PAIR_NAMES as PAIR_NAMES

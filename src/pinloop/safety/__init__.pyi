@@ -1,130 +1,81 @@
-from .brakes.brakes import Brakes
-from .brakes.joint_brake import Chain, JointBrake
-from .brakes.laws import (
-    ConstantDeceleration,
-    ConstantTime,
-    DriveTorque,
-    FirstOrder,
-    JerkLimited,
-    StopLaw,
-)
-from .brakes.uncertainty import Correlation, ParameterDistribution
-from .space.clearance import Approach, SelfCollisions, clearance, self_collisions
-from .space.interval_tree import joint_limits
-from .space.solids import Obstacle
-from .space.swept import SweptVolume, swept_volume
-from .standards.allowed_speed import AllowedSpeed, allowed_speed
-from .standards.annexb import AnnexB, annex_b
-from .standards.brake_heat import BrakeHeat, brake_heat
-from .standards.cell_map import CellMap, Watch, cell_map
-from .standards.comparison import Comparison, compare
-from .standards.distances import ApproachSpeed, MinimumDistance, minimum_distance
-from .standards.fit import Fit, fit_brakes
-from .standards.fit_law import LawFits, fit_law
-from .standards.interpolation import StopInterpolation, interpolate_stops
-from .standards.published import Measured, StoppingTable
-from .standards.separation import Separation, separation
-from .standards.trace_fit import TraceFit, fit_traces
-from .standards.traces import Overlay, StopTrace, align
-from .stopping.bands import sample_stop
-from .stopping.differentiation import what_it_depends_on
-from .stopping.intervals import Guesses, Interval, StopBands
-from .stopping.plan import Category0, Category1, Category2, Trigger
-from .stopping.prepared_robot import Payload
-from .stopping.recorded import JointTrajectory
-from .stopping.result import StopResult
-from .stopping.safety_functions import SafetyFunction
-from .stopping.sensitivity import StopSensitivity
-from .stopping.standstill import Standstill
-from .stopping.stop import single_faults, stop, worst_fault
-from .stopping.travel import JointStop, PointStop
-from .studies.headlines import worst_case
-from .studies.order_statistics import Sampled
-from .studies.space import Corners, Grid, Random, Sobol, Space
-from .studies.study import Study, study
-from .studies.worst import CriterionResult, Searched, WorstCase
-from .studies.worst_search import Search
-
-__all__ = [
-    "AllowedSpeed",
-    "AnnexB",
-    "Approach",
-    "ApproachSpeed",
-    "BrakeHeat",
-    "Brakes",
-    "Category0",
-    "Category1",
-    "Category2",
-    "CellMap",
-    "Chain",
-    "Comparison",
-    "ConstantDeceleration",
-    "ConstantTime",
-    "Corners",
-    "Correlation",
-    "CriterionResult",
-    "DriveTorque",
-    "FirstOrder",
-    "Fit",
-    "Grid",
-    "Guesses",
-    "Interval",
-    "JerkLimited",
-    "JointBrake",
-    "JointStop",
-    "JointTrajectory",
-    "LawFits",
-    "Measured",
-    "MinimumDistance",
-    "Obstacle",
-    "Overlay",
-    "ParameterDistribution",
-    "Payload",
-    "PointStop",
-    "Random",
-    "SafetyFunction",
-    "Sampled",
-    "Search",
-    "Searched",
-    "SelfCollisions",
-    "Separation",
-    "Sobol",
-    "Space",
-    "Standstill",
-    "StopBands",
-    "StopInterpolation",
-    "StopLaw",
-    "StopResult",
-    "StopSensitivity",
-    "StopTrace",
-    "StoppingTable",
-    "Study",
-    "SweptVolume",
-    "TraceFit",
-    "Trigger",
-    "Watch",
-    "WorstCase",
-    "align",
-    "allowed_speed",
-    "annex_b",
-    "brake_heat",
-    "cell_map",
-    "clearance",
-    "compare",
-    "fit_brakes",
-    "fit_law",
-    "fit_traces",
-    "interpolate_stops",
-    "joint_limits",
-    "minimum_distance",
-    "sample_stop",
-    "self_collisions",
-    "separation",
-    "single_faults",
-    "stop",
-    "study",
-    "swept_volume",
-    "what_it_depends_on",
-    "worst_case",
-    "worst_fault",
-]
+from .brakes.brakes import Brakes as Brakes
+from .brakes.joint_brake import Chain as Chain
+from .brakes.joint_brake import JointBrake as JointBrake
+from .brakes.laws import ConstantDeceleration as ConstantDeceleration
+from .brakes.laws import ConstantTime as ConstantTime
+from .brakes.laws import DriveTorque as DriveTorque
+from .brakes.laws import FirstOrder as FirstOrder
+from .brakes.laws import JerkLimited as JerkLimited
+from .brakes.laws import StopLaw as StopLaw
+from .brakes.uncertainty import Correlation as Correlation
+from .brakes.uncertainty import ParameterDistribution as ParameterDistribution
+from .space.clearance import Approach as Approach
+from .space.clearance import SelfCollisions as SelfCollisions
+from .space.clearance import clearance as clearance
+from .space.clearance import self_collisions as self_collisions
+from .space.interval_tree import joint_limits as joint_limits
+from .space.solids import Obstacle as Obstacle
+from .space.swept import SweptVolume as SweptVolume
+from .space.swept import swept_volume as swept_volume
+from .standards.allowed_speed import AllowedSpeed as AllowedSpeed
+from .standards.allowed_speed import allowed_speed as allowed_speed
+from .standards.annexb import AnnexB as AnnexB
+from .standards.annexb import annex_b as annex_b
+from .standards.brake_heat import BrakeHeat as BrakeHeat
+from .standards.brake_heat import brake_heat as brake_heat
+from .standards.cell_map import CellMap as CellMap
+from .standards.cell_map import Watch as Watch
+from .standards.cell_map import cell_map as cell_map
+from .standards.comparison import Comparison as Comparison
+from .standards.comparison import compare as compare
+from .standards.distances import ApproachSpeed as ApproachSpeed
+from .standards.distances import MinimumDistance as MinimumDistance
+from .standards.distances import minimum_distance as minimum_distance
+from .standards.fit import Fit as Fit
+from .standards.fit import fit_brakes as fit_brakes
+from .standards.fit_law import LawFits as LawFits
+from .standards.fit_law import fit_law as fit_law
+from .standards.interpolation import StopInterpolation as StopInterpolation
+from .standards.interpolation import interpolate_stops as interpolate_stops
+from .standards.published import Measured as Measured
+from .standards.published import StoppingTable as StoppingTable
+from .standards.separation import Separation as Separation
+from .standards.separation import separation as separation
+from .standards.trace_fit import TraceFit as TraceFit
+from .standards.trace_fit import fit_traces as fit_traces
+from .standards.traces import Overlay as Overlay
+from .standards.traces import StopTrace as StopTrace
+from .standards.traces import align as align
+from .stopping.bands import sample_stop as sample_stop
+from .stopping.differentiation import what_it_depends_on as what_it_depends_on
+from .stopping.intervals import Guesses as Guesses
+from .stopping.intervals import Interval as Interval
+from .stopping.intervals import StopBands as StopBands
+from .stopping.plan import Category0 as Category0
+from .stopping.plan import Category1 as Category1
+from .stopping.plan import Category2 as Category2
+from .stopping.plan import Trigger as Trigger
+from .stopping.prepared_robot import Payload as Payload
+from .stopping.recorded import JointTrajectory as JointTrajectory
+from .stopping.result import StopResult as StopResult
+from .stopping.safety_functions import SafetyFunction as SafetyFunction
+from .stopping.sensitivity import StopSensitivity as StopSensitivity
+from .stopping.standstill import Standstill as Standstill
+from .stopping.stop import single_faults as single_faults
+from .stopping.stop import stop as stop
+from .stopping.stop import worst_fault as worst_fault
+from .stopping.travel import JointStop as JointStop
+from .stopping.travel import PointStop as PointStop
+from .studies.headlines import worst_case as worst_case
+from .studies.order_statistics import Sampled as Sampled
+from .studies.space import Corners as Corners
+from .studies.space import Grid as Grid
+from .studies.space import Random as Random
+from .studies.space import Sobol as Sobol
+from .studies.space import Space as Space
+from .studies.study import Study as Study
+from .studies.study import study as study
+from .studies.worst import CriterionResult as CriterionResult
+from .studies.worst import Searched as Searched
+from .studies.worst import WorstCase as WorstCase
+from .studies.worst_search import Search as Search

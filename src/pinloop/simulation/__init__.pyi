@@ -1,69 +1,37 @@
-from .analysis import EnergyBalance, LockReaction, Momenta, Reaction
-from .batch import Batch, simulate_many
-from .events import (
-    EndStops,
-    Event,
-    JointLimits,
-    close_loop,
-    lock,
-    open_loop,
-    stop_when,
-    unlock,
-    when,
-)
-from .linearization import (
-    Chart,
-    LinearSystem,
-    derivatives,
-    equilibrium,
-    linearize,
-    transition_derivatives,
-)
-from .modes import Locked, Mode
-from .outcomes import EnergyAt, EventTime, Outcome, PointAt, StateAt
-from .run_file import load_trajectory
-from .sensitivity import InitialState, Replay, Sensitivity
-from .sequence_range import InputRange
-from .stabilization import Projection
-from .trajectory import Trajectory
-from .transitions import Transition, transition
-
-__all__ = [
-    "Batch",
-    "Chart",
-    "EndStops",
-    "EnergyAt",
-    "EnergyBalance",
-    "Event",
-    "EventTime",
-    "InitialState",
-    "InputRange",
-    "JointLimits",
-    "LinearSystem",
-    "LockReaction",
-    "Locked",
-    "Mode",
-    "Momenta",
-    "Outcome",
-    "PointAt",
-    "Projection",
-    "Reaction",
-    "Replay",
-    "Sensitivity",
-    "StateAt",
-    "Trajectory",
-    "Transition",
-    "close_loop",
-    "derivatives",
-    "equilibrium",
-    "linearize",
-    "load_trajectory",
-    "lock",
-    "open_loop",
-    "simulate_many",
-    "stop_when",
-    "transition",
-    "transition_derivatives",
-    "unlock",
-    "when",
-]
+from .analysis import EnergyBalance as EnergyBalance
+from .analysis import LockReaction as LockReaction
+from .analysis import Momenta as Momenta
+from .analysis import Reaction as Reaction
+from .batch import Batch as Batch
+from .batch import simulate_many as simulate_many
+from .events import EndStops as EndStops
+from .events import Event as Event
+from .events import JointLimits as JointLimits
+from .events import close_loop as close_loop
+from .events import lock as lock
+from .events import open_loop as open_loop
+from .events import stop_when as stop_when
+from .events import unlock as unlock
+from .events import when as when
+from .linearization import Chart as Chart
+from .linearization import LinearSystem as LinearSystem
+from .linearization import derivatives as derivatives
+from .linearization import equilibrium as equilibrium
+from .linearization import linearize as linearize
+from .linearization import transition_derivatives as transition_derivatives
+from .modes import Locked as Locked
+from .modes import Mode as Mode
+from .outcomes import EnergyAt as EnergyAt
+from .outcomes import EventTime as EventTime
+from .outcomes import Outcome as Outcome
+from .outcomes import PointAt as PointAt
+from .outcomes import StateAt as StateAt
+from .run_file import load_trajectory as load_trajectory
+from .sensitivity import InitialState as InitialState
+from .sensitivity import Replay as Replay
+from .sensitivity import Sensitivity as Sensitivity
+from .sequence_range import InputRange as InputRange
+from .stabilization import Projection as Projection
+from .trajectory import Trajectory as Trajectory
+from .transitions import Transition as Transition
+from .transitions import transition as transition

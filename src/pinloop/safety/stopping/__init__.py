@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from ..brakes.brakes import Brakes
-from ..brakes.joint_brake import Chain, JointBrake
-from .plan import Category0, Category1, Category2, Trigger
-from .prepared_robot import Payload
-from .recorded import JointTrajectory
-from .result import StopResult
-from .standstill import Standstill
-from .stop import single_faults, stop, worst_fault
-from .travel import JointStop, PointStop
-
-__all__ = [
-    "Brakes",
-    "Category0",
-    "Category1",
-    "Category2",
-    "Chain",
-    "JointBrake",
-    "JointStop",
-    "JointTrajectory",
-    "Payload",
-    "PointStop",
-    "Standstill",
-    "StopResult",
-    "Trigger",
-    "single_faults",
-    "stop",
-    "worst_fault",
-]
+from ..brakes.brakes import Brakes as Brakes
+from ..brakes.joint_brake import Chain as Chain
+from ..brakes.joint_brake import JointBrake as JointBrake
+from .plan import Category0 as Category0
+from .plan import Category1 as Category1
+from .plan import Category2 as Category2
+from .plan import Trigger as Trigger
+from .prepared_robot import Payload as Payload
+from .recorded import JointTrajectory as JointTrajectory
+from .result import StopResult as StopResult
+from .standstill import Standstill as Standstill
+from .stop import single_faults as single_faults
+from .stop import stop as stop
+from .stop import worst_fault as worst_fault
+from .travel import JointStop as JointStop
+from .travel import PointStop as PointStop
