@@ -98,6 +98,7 @@ std::size_t solve_all(StopDynamics &stop, const Numbers &t, const Matrix &q, con
 
 NB_MODULE(_kernel, module) {
     using namespace pinloop;
+    module.attr("SOURCES_DIGEST") = SOURCES_DIGEST;
     nb::class_<Tables>(module, "Tables")
         .def("__init__", &create_tables, "sizes"_a, "gravity"_a, "arrays"_a, "terms"_a);
     nb::class_<Dynamics>(module, "Dynamics")

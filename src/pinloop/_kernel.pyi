@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+SOURCES_DIGEST: str
+"""SHA-256 of the digests of all its sources, in the order of their names."""
+
 class Tables:
     """A robot as tables, which do not change."""
 

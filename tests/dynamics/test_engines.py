@@ -5,7 +5,9 @@ What the kernel does is tested in `test_kernel`. Skipped where it was not built.
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -221,6 +223,22 @@ def test_without_the_kernel_python_computes(monkeypatch: pytest.MonkeyPatch) -> 
     with_it = pl.EquationsOfMotion(robot("four-bar"))
     assert with_it.engine == "native"
     close(without.acceleration(0.0, q, v), with_it.acceleration(0.0, q, v), SAME)
+
+
+def test_a_kernel_of_other_sources_is_refused(tmp_path: Path) -> None:
+    """Where sources are at hand, in a checkout; one letter is enough."""
+    kernel = pytest.importorskip("pinloop._kernel")
+    kernel_tables.require_built_from(tmp_path, "nothing is there that could be another")
+    native = Path(pl.__file__).parents[1] / "native"
+    if not native.is_dir():
+        pytest.skip("installed without its sources")
+    for file in native.glob("*.[ch]pp"):
+        shutil.copy(file, tmp_path)
+    kernel_tables.require_built_from(tmp_path, kernel.SOURCES_DIGEST)
+    with (tmp_path / "tables.hpp").open("a") as changed:
+        changed.write("//")
+    with pytest.raises(pl.PinloopError, match=r"built from other sources .* build it again"):
+        kernel_tables.require_built_from(tmp_path, kernel.SOURCES_DIGEST)
 
 
 def test_an_engine_that_there_is_not() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -11,6 +13,7 @@ import pinocchio as pin
 from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..constraints.rows import RowSet
+from ..errors import PinloopError
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import simple_joints
 from ..model.workspace import remembered
@@ -18,8 +21,22 @@ from .independence import has_regular_mass
 
 HAS_KERNEL = find_spec("pinloop._kernel") is not None  # not if there was no compiler
 
+
+def require_built_from(folder: Path, digest: str) -> None:
+    """Refuse a kernel of other sources than those in a folder; installed ones lie in none."""
+    files = sorted(folder.glob("*.[ch]pp"))
+    own = "".join(sha256(file.read_bytes()).hexdigest() for file in files)
+    if files and sha256(own.encode()).hexdigest() != digest:
+        raise PinloopError(
+            f"the native kernel was built from other sources than those in {folder}, and would "
+            "compute wrongly; build it again: pip install --no-deps -e ."
+        )
+
+
 if HAS_KERNEL:
-    from .._kernel import StopDynamics, Tables
+    from .._kernel import SOURCES_DIGEST, StopDynamics, Tables
+
+    require_built_from(Path(__file__).parents[2] / "native", SOURCES_DIGEST)
 
 Tie = tuple[int, pin.SE3, int, pin.SE3, Sequence[float], Sequence[tuple[str, Array]]]
 """Joint that carries frame A and the frame's place there, the same of B; what the pair leaves free,
