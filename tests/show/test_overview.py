@@ -10,7 +10,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.safety import Sobol, Space
-from pinloop.simulation.trajectory import joint_columns
+from pinloop.simulation.columns import joint_columns
 
 
 @cache

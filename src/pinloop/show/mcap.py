@@ -17,7 +17,8 @@ from ..boundary.files import write_file
 from ..boundary.marks import Array
 from ..errors import BadValue, shown
 from ..io.saving import write_urdf
-from ..simulation.trajectory import Trajectory, joint_positions
+from ..simulation.columns import joint_positions
+from ..simulation.trajectory import Trajectory
 from ..tables.report import asset
 from .scene.motion import frame_times, mode_spans
 

@@ -1,7 +1,4 @@
-"""What happened: states over time with dense evaluation, analysis, saving and export.
-
-As a table: named columns with units, for CSV and Parquet.
-"""
+"""What happened: states over time with dense evaluation, analysis, saving and export."""
 
 from __future__ import annotations
 
@@ -16,8 +13,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.arguments import public
-from ..boundary.csv import write_rows
-from ..boundary.files import data_frame, require_pyarrow, write_file
+from ..boundary.files import data_frame
 from ..boundary.marks import Array
 from ..boundary.values import forward, stored_fields
 from ..dynamics import EquationsOfMotion
@@ -26,7 +22,6 @@ from ..errors import BadValue, PinloopError
 from ..integrate import Recorded, Samples, Step
 from ..model.mechanism import Mechanism
 from ..tolerances import LAST_BITS
-from ..units import column_name
 from .accuracy import Accuracy, Course, balance_warning
 from .analysis import (
     EnergyBalance,
@@ -39,6 +34,7 @@ from .analysis import (
     momenta,
     reactions,
 )
+from .columns import columns, joint_positions, write_csv, write_parquet
 from .events import Happenings
 from .limits import LimitPassed, LimitWatch, described, joint_ends
 from .modes import ModalSystem, Mode, RobotManifold
@@ -491,57 +487,3 @@ def _inside(run: Trajectory, mode: int, t: float) -> tuple[Array, Array, Array]:
     """State and acceleration inside a step of a run."""
     _, q, v = run(t)
     return q, v, run.system.equations(run.modes[mode]).acceleration(t, q, v)
-
-
-def columns(
-    robot: Mechanism, t: Array, q: Array, v: Array, mode: NDArray[np.int64]
-) -> dict[str, Array]:
-    """Time, coordinates, velocities and number of the mode as named columns with units."""
-    table: dict[str, Array] = {"t_s": t}
-    for name in robot.joints:
-        table |= joint_columns(robot, name, q, v)
-    return table | {"mode": mode.astype(float)}
-
-
-def joint_columns(robot: Mechanism, joint: str, q: Array, v: Array) -> dict[str, Array]:
-    """Coordinates and velocities of a joint by the names of their columns."""
-    at = robot.coordinates(joint)
-    units, positions = joint_positions(robot, joint, q)
-    rates = ["m/s" if linear else "rad/s" for linear in robot.is_translation[at.v]]
-    return {
-        column_name(joint, quantity, str(k) if len(kinds) > 1 else "", unit=unit): values[:, k]
-        for quantity, kinds, values in (
-            ("position", units, positions),
-            ("velocity", rates, v[:, at.v]),
-        )
-        for k, unit in enumerate(kinds)
-    }
-
-
-def joint_positions(robot: Mechanism, joint: str, q: Array) -> tuple[list[str], Array]:
-    """Coordinates of a joint for people: their units, and values of shape (k, number of units).
-
-    An angle that is stored as cosine and sine is an angle here, over more than a turn if it made
-    one; components of a quaternion, after the translations of the joint, have the unit "".
-    """
-    at = robot.coordinates(joint)
-    units = ["m" if linear else "rad" for linear in robot.is_translation[at.v]]
-    values, lengths = q[:, at.q], units.count("m")
-    if at.nq == at.nv:
-        return units, values
-    if at.nv - lengths > 1:
-        return ["m"] * lengths + [""] * (at.nq - lengths), values
-    angle = np.unwrap(np.arctan2(values[:, lengths + 1], values[:, lengths]))
-    return units, np.column_stack([values[:, :lengths], angle])
-
-
-def write_csv(table: dict[str, Array], path: str | Path) -> Path:
-    """Write a table as CSV, numbers to the last bit."""
-    return write_rows(path, table, zip(*table.values(), strict=True))
-
-
-def write_parquet(table: dict[str, Array], path: str | Path) -> Path:
-    """Write a table as Parquet (needs the extra ``parquet``)."""
-    pyarrow, parquet = require_pyarrow("or use to_csv")
-    content = pyarrow.table(table)
-    return write_file(path, lambda file: parquet.write_table(content, file))

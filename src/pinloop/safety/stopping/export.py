@@ -26,7 +26,7 @@ from ...errors import BadValue
 from ...io.saving import loops_document, write_urdf
 from ...model.description import Description
 from ...model.mechanism import Mechanism
-from ...simulation.trajectory import joint_columns
+from ...simulation.columns import joint_columns
 from ...tables.number_format import units_of
 from ...units import column_name
 from ...version import __version__

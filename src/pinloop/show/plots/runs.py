@@ -18,8 +18,9 @@ from ...constraints.closure import Constraints
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ...simulation.analysis import EnergyBalance, LockReaction, lock_reactions, momenta, reactions
+from ...simulation.columns import joint_positions
 from ...simulation.stabilization import Projection
-from ...simulation.trajectory import Trajectory, joint_positions
+from ...simulation.trajectory import Trajectory
 from . import MOST_LINES, Chart, Line, draw_charts
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from ...boundary.marks import Array
 from ...safety.stopping.export import Series, series_of
 from ...safety.stopping.result import StopResult
 from ...safety.stopping.travel import JointStop
-from ...simulation.trajectory import joint_positions
+from ...simulation.columns import joint_positions
 from ...tables.number_format import Units, listed, units_of
 from ...tolerances import SAME, SAME_INSTANT
 from ..plots import Chart, Instant, Line, Shape, merge_instants
