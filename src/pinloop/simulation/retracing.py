@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from ..boundary.marks import Array
 from ..dynamics import EquationsOfMotion
 from ..dynamics.derivatives import Derivatives, derivatives_at, jump_derivatives_at
-from ..dynamics.forces import JointFriction
-from ..dynamics.losses import AxisTorques, FrictionAxis, friction_axes
 from ..dynamics.parameters import ForceParameter, Parameter
 from ..errors import BadValue, UnknownName
 from ..integrate import (
@@ -37,9 +35,9 @@ from ..integrate import (
 )
 from ..linalg.dense import slope, slopes
 from ..linalg.saddle import Saddle
-from ..model.mechanism import Mechanism
 from ..tolerances import LEAST_SQUARES, RETRACED, SHALLOW, SLOPE_TIME
 from .events import BoundEvent, Happenings, Impact, Instant
+from .mode_parameters import friction_slopes, in_mode
 from .modes import Mode, RobotManifold
 from .stabilization import Projection, Projector
 from .trajectory import Trajectory
@@ -82,62 +80,6 @@ class _Piece:
     projector: Projector | None
     parameters: tuple[Parameter, ...]
     since: float
-
-
-@dataclass(frozen=True)
-class _Nothing(Parameter):
-    """A parameter on which nothing depends in a mode.
-
-    Args:
-        of: the parameter.
-    """
-
-    of: Parameter
-
-    def labels(self, robot: Mechanism) -> tuple[str, ...]:
-        """Its own."""
-        return self.of.labels(robot)
-
-    def loads(self, equations: EquationsOfMotion, t: float, q: Array, v: Array, a: Array) -> Array:
-        """None."""
-        return np.zeros((len(v), len(self.labels(equations.robot))))
-
-    def energy_slopes(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Array:
-        """None."""
-        return np.zeros(len(self.labels(equations.robot)))
-
-
-@dataclass(frozen=True)
-class _SlidingFriction(Parameter):
-    """Dry friction of a joint, as its axes feel it where they slide.
-
-    Args:
-        joint: name of the joint.
-        mode: which axes slide, and which way.
-    """
-
-    joint: str
-    mode: Mode
-
-    def labels(self, robot: Mechanism) -> tuple[str, ...]:
-        """What it is."""
-        return (f"friction of {self.joint}",)
-
-    def loads(self, equations: EquationsOfMotion, t: float, q: Array, v: Array, a: Array) -> Array:
-        """Those of friction of 1 N or 1 N m on what slides."""
-        robot, slides = equations.robot, {axis.name: axis.slides for axis in self.mode.friction}
-        axes = self.axes(robot)
-        torques = tuple(float(slides.get(axis.name, 0)) for axis in axes)
-        sliding = EquationsOfMotion(robot, forces=[AxisTorques(axes, torques)])
-        return sliding.force(t, q, v)[:, None]
-
-    def energy_slopes(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Array:
-        """It stores none."""
-        return np.zeros(1)
-
-    def axes(self, robot: Mechanism) -> tuple[FrictionAxis, ...]:
-        """The axes of the joint, with a friction of one."""
-        return friction_axes(robot, [JointFriction(coefficients={self.joint: 1.0})])
 
 
 class Reading(NamedTuple):
@@ -225,7 +167,9 @@ class RetracedRun:
             projector = Projector(equations, wanted, manifold)
             projector.begin(t, q)
             projector.choose(t, q)
-        return _Piece(mode, equations, manifold, projector, self._in_mode(mode), t)
+        return _Piece(
+            mode, equations, manifold, projector, in_mode(self.inputs.parameters, mode), t
+        )
 
     def beyond(self, k: int, t: float) -> tuple[Carry, State]:
         """The map from a stored state to a later time in the step that starts there."""
@@ -258,30 +202,6 @@ class RetracedRun:
         for name in self.inputs.events:
             if name not in timed:
                 raise UnknownName("event at a given time", name, sorted(timed))
-
-    def _in_mode(self, mode: Mode) -> tuple[Parameter, ...]:
-        """The parameters as the equations of a mode have them.
-
-        Dry friction is a torque there, and frames of loops that are open are nowhere.
-        """
-        frames = {f"{loop}/{end}" for loop in mode.opened for end in "AB"}
-
-        def own(x: Parameter) -> Parameter:
-            if frames.intersection(x.places):
-                return _Nothing(x)
-            if isinstance(x, ForceParameter) and isinstance(x.force, JointFriction):
-                return x if x.force.speed is not None else _SlidingFriction(x.joint, mode)
-            return x
-
-        return tuple(map(own, self.inputs.parameters))
-
-    def _limit_slopes(self, piece: _Piece, axis: str) -> Array:
-        """Derivatives of the dry friction of an axis by all parameters."""
-        slopes, robot = [np.zeros(0)], self.run.robot
-        for x in piece.parameters:
-            names = [own.name for own in x.axes(robot)] if isinstance(x, _SlidingFriction) else []
-            slopes.append(np.full(len(x.labels(robot)), float(axis in names)))
-        return np.concatenate(slopes)
 
     # -- steps ------------------------------------------------------------------------------
 
@@ -450,7 +370,9 @@ class RetracedRun:
             return np.array(equations.motion(t + s, q, v).multipliers[number])
 
         by_time = float(sign * slope(reaction, SLOPE_TIME))
-        by_parameters = self.padded((sign * by_p - self._limit_slopes(piece, axis))[None])[0]
+        by_parameters = self.padded(
+            (sign * by_p - friction_slopes(piece.parameters, self.run.robot, axis))[None]
+        )[0]
         return GuardSlopes(by_time, sign * by_state, by_parameters)
 
     def _guard_by_places(self, guard: Guard[BoundEvent], state: State) -> Array:
@@ -495,7 +417,7 @@ class RetracedRun:
     def _hit(self, impact: Impact, t: float, q: Array, v: Array) -> tuple[Array, Carry]:
         """Velocity after a jump to what rows allow, or beyond, and the tangent of that."""
         equations, e, n = self.run.system.equations(impact.mode), impact.restitution, len(v)
-        jump = jump_derivatives_at(equations, t, q, v, self._in_mode(impact.mode))
+        jump = jump_derivatives_at(equations, t, q, v, in_mode(self.inputs.parameters, impact.mode))
         by_time = np.zeros(2 * n)
         if equations.rows.moving:
             by_time[n:] = (1.0 + e) * slope(lambda s: equations.jump(t + s, q, v).a, SLOPE_TIME)
@@ -512,7 +434,9 @@ class RetracedRun:
         """
         equations, n = self.run.system.equations(mode), len(self._unit)
         projector = Projector(equations, Projection(), self._group.in_mode(mode))
-        piece = _Piece(mode, equations, self._group, projector, self._in_mode(mode), t)
+        piece = _Piece(
+            mode, equations, self._group, projector, in_mode(self.inputs.parameters, mode), t
+        )
         still = np.zeros(n)
         moved = self._projection(piece, t, (q0, still), (q, still))
         moved.before[1 + n :], moved.parameters[1 + n :] = np.eye(n, 2 * n + 1, n + 1), 0.0
