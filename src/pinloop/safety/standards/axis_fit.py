@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +25,8 @@ from ...model.mechanism import Mechanism
 from ...tolerances import FIT_COST, FIT_DIGITS, FIT_STEP, LEAST_TORQUE, SAME
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import JOINT_PARAMETERS, Source
-from ..brakes.uncertainty import Correlation
 from ..stopping import StopResult
+from .fitted_values import SIGMAS, Fitted, correlations, six_digits
 from .published import Measured
 
 OF_LAW = ("deceleration", "ramp_time", "jerk", "time_constant", "drive_torque", "torque_share")
@@ -54,49 +53,8 @@ SAME_STOP = 1e-4
 """Change of a computed number, as a part of it, that counts as none."""
 _ROUNDS, _SETTLED = 5, 0.01
 """How often the scatter of a table is found, at most, and change of weights that ends that."""
-SIGMAS = 1.959964
-"""Standard deviations of the normal distribution to either end of a 95 % interval."""
 _PATIENCE = 10.0
 """How much longer than measured a stop may take in the search."""
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A fitted parameter.
-
-    Args:
-        value: its value, in the unit of the brakes file.
-        error: standard error, by how much the fit misses the table and by its rounding; infinite
-            where the data does not identify it, nan where neither is known: where there are no more
-            numbers than are needed to fit, and their rounding is not given.
-        spare: how many numbers of the axis are more than are needed to fit.
-        scattered: whether the table scatters by more than its rounding.
-    """
-
-    joint: str
-    parameter: str
-    value: float
-    error: float
-    unit: str = ""
-    spare: int = 0
-    scattered: bool = True
-
-    @property
-    def identified(self) -> bool:
-        """Whether the data tells the value."""
-        return not np.isinf(self.error)
-
-    @property
-    def half_width(self) -> float:
-        """Half of the 95 % interval: by Student's distribution where the scatter is estimated."""
-        if self.scattered and self.spare:
-            return float(scipy.special.stdtrit(self.spare, 0.975)) * self.error
-        return SIGMAS * self.error
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval; no parameter is below zero."""
-        return max(self.value - self.half_width, 0.0), self.value + self.half_width
 
 
 class Solution(NamedTuple):
@@ -230,7 +188,7 @@ class AxisFit:
 
     def _rounded(self, x: Array) -> Array:
         """With six digits: more would pretend to be known, and be other stops than the last."""
-        return np.array([_six_digits(value) for value in x * self.scale]) / self.scale
+        return np.array([six_digits(value) for value in x * self.scale]) / self.scale
 
     def errors(self, x: Array) -> Array:
         """Logarithms of computed over measured numbers; infinite if the axis does not stop."""
@@ -419,7 +377,7 @@ class AxisFit:
     def _judged(self, place: _Place, scatter: float) -> Solution:
         """Standard errors, and what the data does not tell."""
         x, errors, slopes = place
-        values = np.array([_six_digits(value) for value in x * self.scale])
+        values = np.array([six_digits(value) for value in x * self.scale])
         blind, V = self._blind(slopes)
         covariance = self.covariance(slopes, scatter)
         rows = (row for row in self.brakes.assumptions(self.robot) if row.joint == self.joint)
@@ -471,17 +429,6 @@ class AxisFit:
         )
 
 
-def correlations(fitted: Sequence[Fitted], covariance: Array) -> list[Correlation]:
-    """How errors of fitted parameters go together, of those that have any."""
-    known = [k for k, f in enumerate(fitted) if np.isfinite(f.error) and f.error > 0.0]
-    names = [f"{f.parameter}:{f.joint}" for f in fitted]
-    sizes = np.sqrt(np.diag(covariance))
-    return [
-        Correlation((names[i], names[k]), _six_digits(covariance[i, k] / sizes[i] / sizes[k]))
-        for i, k in combinations(known, 2)
-    ]
-
-
 def ramp_sizes(row: Measured) -> dict[str, float]:
     """Numbers of laws with which a joint would stop in about the time of a row."""
     speed, time = abs(row.speed), row.likely_time
@@ -492,10 +439,6 @@ def ramp_sizes(row: Measured) -> dict[str, float]:
         "time_constant": 0.5 * time,
         "torque_share": 1.0,
     }
-
-
-def _six_digits(value: float) -> float:
-    return float(f"{value:.6g}")
 
 
 def stop_key(row: Measured, brakes: Brakes) -> Hashable:

@@ -18,8 +18,9 @@ from ...tables.report import Cell, KeyValues, Notes, Report, Reported, Table
 from ..brakes.brakes import Brakes
 from ..stopping import StopResult
 from ..stopping.result_document import PLANNING_AID
-from .axis_fit import FITTABLE, OF_LAW, SAME_STOP, AxisFit, Fitted, Solution, ramp_sizes, stop_key
+from .axis_fit import FITTABLE, OF_LAW, SAME_STOP, AxisFit, Solution, ramp_sizes, stop_key
 from .comparison import Comparison, FailedRow, compare
+from .fitted_values import Fitted
 from .published import Measured, StoppingTable
 
 _ROUNDS = 8

@@ -19,7 +19,8 @@ from ...tables.report import Block, KeyValues, Notes, Report, Reported, Table
 from ...tolerances import FIT_STEP, LEAST_TORQUE
 from ..brakes.brakes import Brakes
 from ..stopping.result_document import PLANNING_AID
-from .axis_fit import AxisFit, Fitted, correlations
+from .axis_fit import AxisFit
+from .fitted_values import Fitted, correlations
 from .published import Measured
 from .traces import Approach, Overlay, StopTrace, align, overlay
 
