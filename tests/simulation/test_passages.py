@@ -555,6 +555,26 @@ def test_only_around_a_singular_pose_nodes_stand_in_for_a_state(
     assert counts[0] < 6 and counts[2] < 6 and counts[1] >= 24
 
 
+@pytest.mark.parametrize("time", [0.0, 0.0075])
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_is_held_stays_where_it_is_on_a_branch(count: int, time: float) -> None:
+    """Then a state that is projected stays where it is: else motions creep back at every step."""
+    robot, q, v = folding_delta()
+    equations = pl.EquationsOfMotion(robot)
+    passage = open_passage(equations, 0.0, q, v)
+    held = np.array([robot.coordinates(name).v.start for name in robot.actuated[1 : count + 1]])
+    off = 1e-5 * np.random.default_rng(4).normal(size=robot.nv)
+    rough = robot.integrate(robot.integrate(q, time * v), off)
+    there, speeds = passage.project(time, rough, v, held)
+    kept = robot.difference(rough, there)[held], (speeds - v)[held]
+    assert np.abs(kept).max() < 1e-13
+    J, _, residual = equations.closure(time, there)
+    assert np.abs(residual).max() < 1e-10 and np.abs(J @ speeds).max() < 1e-8
+    again, slower = passage.project(time, there, speeds, held)
+    assert np.abs(robot.difference(there, again)).max() < 1e-11
+    assert slower == pytest.approx(speeds, abs=1e-10)
+
+
 @pytest.fixture(scope="module")
 def fallen() -> Array:
     """A delta robot that has fallen from rest for 0.8 s: its rods, in threes, have folded flat."""

@@ -61,6 +61,7 @@ _MOVED = 0.5
 _CLOSER = 0.1
 """Part of the error between nodes to which shorter lines have to bring it."""
 _ITERATIONS = 10
+_HELD_AGAIN = 4
 _NUDGE = 1e-4
 """How far beside the base it is asked where rows get less regular: rad, robot lengths."""
 _NONE = np.zeros(0, dtype=np.intp)
@@ -195,20 +196,31 @@ class Passage:
     ) -> tuple[Array, Array]:
         """The state of the branch that has the coordinates of this one.
 
-        ``held``: velocity coordinates that keep theirs.
+        ``held``: velocity coordinates that keep theirs, and stay where they are.
         """
-        here = self._point(t, q, v)
-        J, b, residual = self._equations.closure(t, here.q)
-        scale, K = self._equations.rows.scale[: len(residual)], self._rolling
-        _require_closed((scale * residual)[self._closing])
-        if self._is_closed_alone and len(held) == 0:
-            return here.q, here.v
-        R, kept, known = self._regular_rows(here), here.v.copy(), self._moving.known
-        kept[held], kept[known] = v[held], 0.0
-        rows = np.vstack([R, scale[K, None] * J[K]])
-        rest = np.concatenate([R @ here.drift, scale[K] * b[K]]) - rows @ kept
+        asked, known, K = q, self._moving.known, self._rolling
         moves = Elimination(np.union1d(held, known), len(v))
-        M, _, rows, rest = moves.reduce(self._equations.mass(here.q), kept, rows, rest)
+        for _ in range(_HELD_AGAIN):
+            here = self._point(t, q, v)
+            J, b, residual = self._equations.closure(t, here.q)
+            scale = self._equations.rows.scale[: len(residual)]
+            _require_closed((scale * residual)[self._closing])
+            if self._is_closed_alone and len(held) == 0:
+                return here.q, here.v
+            R, M = self._regular_rows(here), self._equations.mass(here.q)
+            rows, none = np.vstack([R, scale[K, None] * J[K]]), np.zeros_like(v)
+            none[held] = self._group.difference(here.q, asked)[held]
+            if np.abs(none / self._unit).max() < Regularity.NODE_CLOSED:
+                break
+            # A branch is one of what moves: what is held is where it was only along its motions.
+            reduced = moves.reduce(M, none, rows, -rows @ none)
+            q = self._group.integrate(
+                here.q, none + moves.restore(Saddle(reduced[0], reduced[2]).project(reduced[3]))
+            )
+        kept = here.v.copy()
+        kept[held], kept[known] = v[held], 0.0
+        rest = np.concatenate([R @ here.drift, scale[K] * b[K]]) - rows @ kept
+        M, _, rows, rest = moves.reduce(M, kept, rows, rest)
         return here.q, kept + moves.restore(Saddle(M, rows).project(rest))
 
     def _regular_rows(self, here: _Point) -> Array:
