@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -239,6 +240,13 @@ class Projector:
         passed = self.regularity
         self.regularity, self._independent, self._best = known
         return passed
+
+    def regularity_unlocked(self, t: float, q: Array) -> float:
+        """The same where nothing is locked: what that is may make the rows depend by itself."""
+        unlocked = copy(self)
+        unlocked.lock(np.zeros(len(self._unit), dtype=bool))
+        unlocked.look(t, q)
+        return unlocked.regularity
 
     def _look(self, J: Array) -> None:
         """Find out how independent the rows are, by the pivots of ``J J'``.

@@ -209,3 +209,22 @@ def test_a_slide_that_turns_at_its_dead_centre_takes_no_speed(
     stop = pl.stop(machine, q, v, brakes=pl.Brakes.template(machine), category=category)
     assert any("comes to rest" in text for _, text in stop.events)
     assert abs(stop.ledger.error) < 1e-6 * stop.ledger.turned_over
+
+
+def test_no_branch_is_followed_where_only_brakes_make_rows_depend() -> None:
+    """The loops of a platform on six legs are far from singular where five legs stand.
+
+    There a branch of the loops says no more than their rows, and its own pose for what stands.
+    """
+    platform = robot("stewart")
+    legs = [0.0327, 0.0489, 0.0382, -0.0455, -0.0464, 0.0241]
+    rates = [-0.558, -0.034, -0.460, -0.162, 0.104, 0.306]
+    names = [f"leg_{k}" for k in range(1, 7)]
+    q = pl.assemble(platform, dict(zip(names, legs, strict=True)))
+    v = pl.consistent_velocity(platform, q, dict(zip(names, rates, strict=True)))
+    brakes = pl.Brakes.template(platform).at_band(0.718).missing("leg_3")
+    stop = pl.stop(platform, q, v, brakes=brakes, payload=12.366)
+    assert stop.outcome == "stopped" and abs(stop.ledger.relative_error) < 1e-7
+    assert stop.history.branches == (None,) * len(stop.run.t)
+    # It has come near such a pose: one leg turns about another axis than its own.
+    assert np.abs(stop.run.v).max() > 30.0

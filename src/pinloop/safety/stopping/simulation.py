@@ -360,6 +360,9 @@ class StopSimulation:
             along = v if moves else self.equations.solve(t, q, v).a
             if not moves and self.standing.rests(v, along):
                 raise NoBranch("what rests is moved along no branch")
+            assert self.projector is not None
+            if self.projector.regularity_unlocked(t, q) > Regularity.AWAY:
+                raise NoBranch("only what is pinned makes the rows depend there")
             passage = self.equations.passage_of(t, q, along)
             self.equations.follow(passage)
         return replace(
@@ -373,14 +376,12 @@ class StopSimulation:
 
     def _look_for_branch(self, t: float, q: Array, v: Array) -> None:
         """Decide on the branch that is followed, or that a state beside a singular pose is on."""
-        projector = self.projector
         self.equations.leave_untold(t, q, v)
+        projector = self.projector
         if projector is None or self.equations.passage or projector.regularity > Regularity.AWAY:
             return
-        projector.lock(np.zeros(self.robot.nv, dtype=bool))
-        projector.look(t, q)
         # Of what is at rest loads tell the branch, once it is decided what holds it.
-        if projector.regularity < Regularity.NEAR and np.abs(v).max() > self.tiny:
+        if projector.regularity_unlocked(t, q) < Regularity.NEAR and np.abs(v).max() > self.tiny:
             with suppress(NoBranch):
                 self._on_branch(t, q, v)
 
