@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from tools.soak.campaign import Case, Finding, run
 from tools.soak.derivatives import _extrapolated, compare_derivatives
@@ -13,6 +14,8 @@ from tools.soak.kernel import compare_engines
 from tools.soak.stops import _judge, static_excess, try_stop
 
 import pinloop as pl
+
+from ..safety.stopping.robots_to_stop import pendulum
 
 URDF = Path(__file__).parents[2] / "urdf"
 
@@ -61,6 +64,21 @@ def test_what_is_wrong_about_a_stop_is_noticed(stopped: pl.StopResult) -> None:
     v = np.array(stopped.run.v)
     v[-1, stopped.robot.coordinates("shoulder").v] = 2e-3
     assert kinds(replace(stopped, run=replace(stopped.run, v=v))) == ["moves"]
+
+
+def test_what_hangs_may_swing_a_little() -> None:
+    """What nothing holds stands where it hangs: the same load on a joint that turns would fall."""
+    robot, none = pendulum(), pl.safety.JointBrake(kind="none")
+    hanging = min(np.linspace(-np.pi, np.pi, 721), key=lambda angle: height(robot, angle))
+    brakes = pl.Brakes({name: none for name in robot.joints})
+    result = pl.stop(robot, np.array([hanging + 3e-6]), np.zeros(1), brakes=brakes)
+    assert result.outcome == "stopped" and static_excess(result) > 1e-6
+    assert "falls" not in [finding.kind for finding in _judge(result, 0.1)]
+
+
+def height(robot: pl.Mechanism, angle: float) -> float:
+    data = robot.model.createData()
+    return float(pin.computePotentialEnergy(robot.model, data, np.array([angle])))
 
 
 def test_a_case_is_tried() -> None:

@@ -37,6 +37,8 @@ AT_END = 1e-9
 """Distance from an end stop that is none [rad, m]."""
 HOLDING = 1e-6
 """What of the largest torque a static check may miss."""
+WAY, FOR = 2e-2, 5.0
+"""What nothing holds may swing so far [rad, m] in so long [s] to count as standing, as it hangs."""
 
 PUBLIC = (
     "ur_description/urdf/ur3_robot",
@@ -175,7 +177,7 @@ def _judge(result: pl.StopResult, seconds: float) -> list[Finding]:
         if speed > SLOW:
             findings.append(Finding("moves", f"{speed:.2g} rad/s or m/s; {about}"))
         excess = static_excess(result)
-        if excess > HOLDING:
+        if excess > HOLDING and _swing(result) > WAY:
             findings.append(Finding("falls", f"{excess:.2g} of the largest torque; {about}"))
     return findings
 
@@ -185,6 +187,18 @@ def _fastest(result: pl.StopResult) -> float:
     robot = result.robot
     single = [robot.coordinates(name).v for name in robot.joints if robot.coordinates(name).nv == 1]
     return max((abs(float(result.run.v[-1][at][0])) for at in single), default=0.0)
+
+
+def _swing(result: pl.StopResult) -> float:
+    """How far what nothing holds goes from the end on, while all that is gripped is locked."""
+    run, grips = result.run, _bounds(result).high > 0.0
+    if not result.holding.balanced.any():
+        return np.inf
+    robot, q = run.robot, run.q[-1]
+    locked = [name for name in robot.joints if grips[robot.coordinates(name).v].all()]
+    mode = pl.Mode([pl.simulation.Locked(name) for name in locked])
+    later = pl.simulate(robot, q, run.v[-1], until=FOR, mode=mode)
+    return max(float(np.abs(robot.difference(q, there)).max()) for there in later.q)
 
 
 @dataclass(frozen=True)
