@@ -43,60 +43,48 @@ def _value(signal: Signal, t: float) -> float:
     return float(signal(t)) if callable(signal) else float(signal)
 
 
-def _spring(
-    force: Force, robot: Mechanism, name: str, along: Coordinate, stiffness: float, rest: float
-) -> BoundForce:
-    """A spring along a coordinate."""
-
-    def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
-        x, gradient = along(q, data)
-        return -stiffness * (x - rest) * gradient
-
-    def energy(q: Array, data: pin.Data) -> float:
-        return 0.5 * stiffness * (along(q, data)[0] - rest) ** 2
-
-    def slopes(tree: MovingTree, t: float, q: Array, v: Array, data: pin.Data) -> Slopes:
-        x, (g, G) = along(q, data)[0], along.slope(tree)
-        return -stiffness * (np.outer(g, g) + (x - rest) * G), np.zeros(G.shape)
-
-    looks = along.needs_kinematics
-    return ForceOfFunctions(
-        force, robot, name, torque, energy, slopes=slopes, needs_kinematics=looks
-    )
-
-
-def _damper(
+def _along(
     force: Force,
     robot: Mechanism,
     name: str,
     along: Coordinate,
-    c: float,
-    drive: Callable[[float, float], float],
+    pull: Callable[[float, float], float],
     stiffness: float = 0.0,
+    damping: float | None = None,
 ) -> BoundForce:
-    """A damper along a coordinate, and what drives it: a function of time and coordinate.
+    """A pull along a coordinate, and its damping; without any it stores its work.
 
-    The drive loses its ``stiffness`` per unit of the coordinate.
+    The pull is a function of time and coordinate, and loses its ``stiffness`` per unit of that.
     """
+    c = damping or 0.0
 
     def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
         x, gradient = along(q, data)
-        return (drive(t, x) - c * float(gradient @ v)) * gradient
+        return (pull(t, x) - c * float(gradient @ v)) * gradient
 
-    def damping(q: Array, v: Array, data: pin.Data) -> Array:
+    def energy(q: Array, data: pin.Data) -> float:
+        # Of a spring, whose pull is its stiffness times how far it is from rest.
+        return 0.5 * pull(0.0, along(q, data)[0]) ** 2 / stiffness if stiffness else 0.0
+
+    def resistance(q: Array, v: Array, data: pin.Data) -> Array:
         gradient = along(q, data)[1]
         return c * np.outer(gradient, gradient)
 
     def slopes(tree: MovingTree, t: float, q: Array, v: Array, data: pin.Data) -> Slopes:
         x, (g, G) = along(q, data)[0], along.slope(tree)
         speed = tree.velocity
-        force = drive(t, x) - c * float(g @ speed)
-        by_q = np.outer(g, -stiffness * g - c * (speed @ G)) + force * G
-        return by_q, -c * np.outer(g, g)
+        by_q = np.outer(g, -stiffness * g - c * (speed @ G))
+        return by_q + (pull(t, x) - c * float(g @ speed)) * G, -c * np.outer(g, g)
 
-    looks = along.needs_kinematics
     return ForceOfFunctions(
-        force, robot, name, torque, None, damping, slopes, needs_kinematics=looks
+        force,
+        robot,
+        name,
+        torque,
+        energy if damping is None else None,
+        None if damping is None else resistance,
+        slopes,
+        along.needs_kinematics,
     )
 
 
@@ -147,8 +135,8 @@ class JointSpring(Force):
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the joint up."""
         along = _JointCoordinate(robot, self.joint, self.axis, "JointSpring", self.rest)
-        name = f"spring {_axis_name(self.joint, self.axis)}"
-        return _spring(self, robot, name, along, self.stiffness, self.rest)
+        name, k = f"spring {_axis_name(self.joint, self.axis)}", self.stiffness
+        return _along(self, robot, name, along, lambda t, x: -k * (x - self.rest), k)
 
 
 @public
@@ -214,7 +202,7 @@ class PD(Force):
 
         along = _JointCoordinate(robot, self.joint, self.axis, "PD", 0.0)
         name = f"drive {_axis_name(self.joint, self.axis)}"
-        return _damper(self, robot, name, along, self.damping, drive, self.stiffness)
+        return _along(self, robot, name, along, drive, self.stiffness, self.damping)
 
 
 @public
@@ -237,8 +225,8 @@ class Spring(Force):
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the frames up."""
-        line = PointDistance(robot, self.frame_a, self.frame_b)
-        return _spring(self, robot, f"spring {line}", line, self.stiffness, self.length)
+        line, k = PointDistance(robot, self.frame_a, self.frame_b), self.stiffness
+        return _along(self, robot, f"spring {line}", line, lambda t, x: -k * (x - self.length), k)
 
 
 @public
@@ -260,7 +248,7 @@ class Damper(Force):
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the frames up."""
         line = PointDistance(robot, self.frame_a, self.frame_b)
-        return _damper(self, robot, f"damper {line}", line, self.damping, lambda t, x: 0.0)
+        return _along(self, robot, f"damper {line}", line, lambda t, x: 0.0, 0.0, self.damping)
 
 
 @public
