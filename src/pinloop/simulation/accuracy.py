@@ -16,6 +16,7 @@ import numpy as np
 
 from ..boundary.marks import Array
 from ..dynamics import EquationsOfMotion
+from ..dynamics.stiffness import largest_at
 from ..integrate import MuntheKaas
 from ..model.mechanism import Mechanism
 from ..tolerances import ENERGY_ROUNDING, SPEED_ROUNDING
@@ -23,6 +24,8 @@ from .analysis import Dense, EnergyBalance
 
 _FIXED = 1e-2
 """Part of the energy turned over that runs with fixed steps may miss: their error is not known."""
+_LEFT_OVER = 1e-2
+"""Part of the largest speed that a fixed step may be wrong by, as far as that is known."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,29 @@ class Course:
     a: Array
     dense: Dense
     accuracy: Accuracy
+
+
+def unresolved_motion(robot: Mechanism, method: MuntheKaas, left_over: Array, v: Array) -> str:
+    """What to say of motions that fixed steps are too long for; empty if they are not.
+
+    Args:
+        robot: the mechanism.
+        method: integrator.
+        left_over: by how much velocities are wrong after a step, shape (nv,).
+        v: velocities of the run, shape (k, nv).
+    """
+    unit = np.where(robot.is_translation, robot.length, 1.0)
+    left = left_over / unit
+    if not left.any():
+        return ""
+    share = left.max() / np.max(np.abs(v) / unit, initial=left.max())
+    if share <= _LEFT_OVER:
+        return ""
+    return (
+        f"a step of {method.step:g} s is too long for a motion of joint "
+        f"'{largest_at(robot, left)}': {share:.2g} of the largest speed is wrong "
+        "after it; take a smaller step, or tolerances instead of one"
+    )
 
 
 def balance_warning(course: Course, balance: EnergyBalance) -> str:

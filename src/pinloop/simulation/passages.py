@@ -16,7 +16,7 @@ nodes on the line through the state along which rows regain their rank the faste
 
 which stand in for those that lose rank, beside the rows on velocities alone. The nodes leave out
 the singular pose and what is close to it; a state that is not itself so close is its only node.
-What is left out by interpolation is of order `_NODES` in their distance.
+What is left out by interpolation is of order `passage_lines.NODES` in their distance.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ from ..integrate import NoBranch
 from ..linalg.saddle import Elimination, Saddle
 from ..tolerances import SAME, TINY, Regularity
 from .modes import RobotManifold
+from .passage_lines import Line, Nodes, foresee, line_weights, nearest_loss, node_places
 
 State = tuple[float, Array, Array]
 """Time, configuration, velocity."""
 
-_NODES, _HOLE = 12, 0.2
-"""Nodes of a line, and the part of the line around the singular pose that they leave out."""
 _CLOSE = 0.4
 """Part of the line on either side within which a state is interpolated."""
 _REACHES = tuple(0.5 * 0.6**k for k in range(8))
@@ -52,8 +51,6 @@ _BEYOND = 1.2
 """How far it is explored on either side of the singular pose, over that half length."""
 _FARTHEST = 120
 """Poses at which a branch is looked at, at most."""
-_FORESEEN = 5
-"""Poses from which the next one is foreseen."""
 _STRAY = 0.3
 """Part of a line by which a node may be off; farther off it is on another branch."""
 _MOVED = 0.5
@@ -71,49 +68,8 @@ _ASIDE, _NEARBY = 0.1, 0.3
 """How far from a singular pose its branch is looked for, and found: rad, robot lengths."""
 
 
-class _Nodes(NamedTuple):
-    """Configurations of the branch, one after another.
-
-    Args:
-        t: times, shape (k,).
-        psi: configurations as seen from the base, of free coordinates, in units, shape (k, n).
-        slope: their change per coordinate of the branch, shape (k, n, d), or (k, n, d + 1) with
-            time as rows move.
-        solver: takes what folded rows and speeds ask for to rates, in units, shape (k, n, n).
-        basis: ``N``, shape (k, nv, d).
-        drift: ``c``, shape (k, nv).
-        regularity: of rows and speeds together, one over their condition, shape (k,).
-    """
-
-    t: Array
-    psi: Array
-    slope: Array
-    solver: Array
-    basis: Array
-    drift: Array
-    regularity: Array
-
-
-_Around: TypeAlias = tuple[_Nodes | None, Array, Array | None]
+_Around: TypeAlias = tuple[Nodes | None, Array, Array | None]
 """Nodes around a state, if there are any, their weights, and those of its rate if they tell it."""
-
-
-class _Line(NamedTuple):
-    """A line through the base, on which a branch is interpolated.
-
-    Args:
-        along: unit vector, of the coordinates of the branch.
-        middle: place of the singular pose on it.
-        reach: how far from there nodes are.
-        places: of these, shape (k,).
-        nodes: the nodes.
-    """
-
-    along: Array
-    middle: float
-    reach: float
-    places: Array
-    nodes: _Nodes
 
 
 class _Point(NamedTuple):
@@ -247,7 +203,7 @@ class Passage:
         basis, drift = np.tensordot(value, nodes.basis, 1), value @ nodes.drift
         return _Point(self._configuration(value @ nodes.psi), value @ velocities, basis, drift, w)
 
-    def _regular(self, around: Iterable[_Around]) -> tuple[_Nodes, Array, Array | None]:
+    def _regular(self, around: Iterable[_Around]) -> tuple[Nodes, Array, Array | None]:
         """The first of these whose nodes are there, and as regular as those of the line."""
         least = _MOVED * self._line.nodes.regularity.min()
         for nodes, value, slope in around:
@@ -270,7 +226,7 @@ class Passage:
         if not is_near:
             return
         ahead = float(line.along @ rate)
-        value, slope = _weights(line.places, place)
+        value, slope = line_weights(line.places, place)
         if self._is_curve:
             yield line.nodes, value, ahead * slope
             return
@@ -284,7 +240,7 @@ class Passage:
             nodes = self._solve(at, guess, _STRAY * line.reach)
             yield nodes, value, ahead * slope if tilt.any() or not across.any() else None
 
-    def _bends(self, nodes: _Nodes, velocities: Array) -> Array:
+    def _bends(self, nodes: Nodes, velocities: Array) -> Array:
         """``w`` at nodes by their rows, shape (k, nv)."""
         w, scale = np.zeros_like(velocities), self._equations.rows.scale
         for k, (t, psi, v) in enumerate(zip(nodes.t, nodes.psi, velocities, strict=True)):
@@ -335,7 +291,7 @@ class Passage:
         J = scale[:, None] * J[:, :, self._free] * self._unit[self._free]
         return J, scale * b, scale * residual
 
-    def _solve(self, y: Array, guess: Array, reach: float) -> _Nodes | None:
+    def _solve(self, y: Array, guess: Array, reach: float) -> Nodes | None:
         """Nodes with given coordinates near guesses, by Newton's method; None if one fails."""
         r, d, t = len(self._fold), len(self._along), self._times(y)
         psi, is_last = guess, False
@@ -370,14 +326,14 @@ class Passage:
         rates[:, self._free, :d] = solver[:, :, r:]
         rates[:, self._free, d:] = solver[:, :, :r] @ asked
         rates *= self._unit[:, None]
-        return _Nodes(t, psi, slope, solver, rates[:, :, :d], rates[:, :, d], 1.0 / sizes)
+        return Nodes(t, psi, slope, solver, rates[:, :, :d], rates[:, :, d], 1.0 / sizes)
 
     # -- the line through the base ----------------------------------------------------------------
 
-    def _find_line(self, base: _Nodes) -> _Line:
+    def _find_line(self, base: Nodes) -> Line:
         """The longest line through the singular pose that tells the branch well."""
         if self._pace is None and not self._v.any():  # it rests where it is, singular or not
-            return _Line(np.zeros(self._axes), np.inf, 1.0, np.zeros(1), base)
+            return Line(np.zeros(self._axes), np.inf, 1.0, np.zeros(1), base)
         best, least, why = None, np.inf, NoBranch("nothing moves")
         for along in self._directions(base) if self._axes else ():
             for reach in _REACHES:
@@ -397,7 +353,7 @@ class Passage:
                 return best
         raise why
 
-    def _directions(self, base: _Nodes) -> Iterator[Array]:
+    def _directions(self, base: Nodes) -> Iterator[Array]:
         """Where the state goes, and where rows lose their rank the fastest: unit vectors."""
         motion = self._along @ self._seen(self._v)
         if self._pace is not None:
@@ -409,7 +365,7 @@ class Passage:
         if beside is not None and (falls := base.regularity - beside.regularity).any():
             yield falls / _size(falls)
 
-    def _line_through(self, base: _Nodes, along: Array, reach: float) -> _Line:
+    def _line_through(self, base: Nodes, along: Array, reach: float) -> Line:
         """A line through the base with nodes on both sides of the singular pose."""
         stride, beyond = _STRIDE * reach * along, _BEYOND / _STRIDE
         known, regularity, first, last, low = {0: base}, {0: float(base.regularity[0])}, 0, 0, 0
@@ -421,23 +377,23 @@ class Passage:
             first, last = min(first, k), max(last, k)
             near = {j: node for j, node in known.items() if j * way >= 0}
             stray = (_STRAY if len(near) > 1 else 1.0) * _STRIDE * reach
-            node = self._solve((k * stride)[None], _foresee(near, k, stride)[None], stray)
+            node = self._solve((k * stride)[None], foresee(near, k, stride)[None], stray)
             regularity[k] = 0.0 if node is None else float(node.regularity[0])
             if node is not None and regularity[k] > Regularity.NODE * base.regularity[0]:
                 known[k] = node
-            low = _nearest_loss(regularity)
+            low = nearest_loss(regularity)
         before, behind = regularity[low - 1], regularity[low + 1]
         # Beside the singular pose it is as large as the distance from there.
         middle = low + (before - behind) / max(before + behind, TINY)
-        at = middle + _nodes() / _STRIDE
-        guess = np.array([_foresee(known, place, stride) for place in at])
+        at = middle + node_places() / _STRIDE
+        guess = np.array([foresee(known, place, stride) for place in at])
         nodes = self._solve(at[:, None] * stride, guess, _STRAY * reach)
         if nodes is None:
             raise NoBranch("the branch turns too sharply to be interpolated")
         length = _STRIDE * reach
-        return _Line(along, length * middle, reach, length * at, nodes)
+        return Line(along, length * middle, reach, length * at, nodes)
 
-    def _missed(self, line: _Line) -> float:
+    def _missed(self, line: Line) -> float:
         """Error between the nodes of a line; `NoBranch` if they tell of no smooth branch."""
         J, _, residual = self._rows(line.nodes.t[:1], line.nodes.psi[:1])
         _require_closed(residual)
@@ -446,13 +402,13 @@ class Passage:
         missed = 0.0
         for part in (-0.1, 0.0, 0.1):
             place = line.middle + part * line.reach
-            psi = _weights(line.places, place)[0] @ line.nodes.psi
+            psi = line_weights(line.places, place)[0] @ line.nodes.psi
             residual = self._rows(self._times((place * line.along)[None]), psi[None])[2]
             _require_closed(residual)
             missed = max(missed, _size(residual))
         for part in (-_CLOSE, _CLOSE):
             place = line.middle + part * line.reach
-            weights, _ = _weights(line.places, place)
+            weights, _ = line_weights(line.places, place)
             guess = weights @ line.nodes.psi
             node = self._solve((place * line.along)[None], guess[None], _STRAY * line.reach)
             if node is None:
@@ -507,51 +463,6 @@ def _nearly_closed(equations: EquationsOfMotion, t: float, q: Array, step: Array
         doubt = min(_DOUBT * _size(missed), 1.0)
         step = unit * np.linalg.lstsq(J, -missed, rcond=max(doubt, SAME))[0]
     return np.asarray(q)
-
-
-def _foresee(known: dict[int, _Nodes], place: float, stride: Array) -> Array:
-    """``psi`` at a place of a line by values and slopes at others: Hermite's interpolation."""
-    near = sorted(known, key=lambda k: abs(k - place))[:_FORESEEN]
-    n, at = len(near), np.array(near) - place
-    powers = np.vander(at, 2 * n, increasing=True).T
-    slopes = np.arange(2 * n)[:, None] * np.vstack([np.zeros(n), powers[:-1]])
-    weights = np.linalg.solve(np.hstack([powers, slopes]), np.eye(2 * n)[0])
-    psi = [known[k].psi[0] for k in near] + [known[k].slope[0] @ stride for k in near]
-    return np.asarray(weights @ np.array(psi))
-
-
-def _nearest_loss(regularity: dict[int, float]) -> int:
-    """Place where rows lose their rank; of several the one that is nearest to the base.
-
-    There regularity falls and rises like a distance: to half of what is beside it, at least.
-    """
-    inside = [k for k in regularity if k - 1 in regularity and k + 1 in regularity]
-    beside = [(k, regularity[k - 1], regularity[k + 1]) for k in inside]
-    turns = [k for k, a, b in beside if min(a, b, 0.5 * max(a, b)) >= regularity[k]]
-    return min(turns, key=abs, default=min(regularity, key=regularity.__getitem__))
-
-
-def _nodes() -> Array:
-    """Places of nodes between -1 and 1, but not around 0: their squares are Chebyshev's."""
-    half = _NODES // 2
-    odd = np.cos(np.pi * (np.arange(half) + 0.5) / half)
-    places = np.sqrt(0.5 * (1.0 + _HOLE**2) + 0.5 * (1.0 - _HOLE**2) * odd)
-    return np.concatenate([-places, places[::-1]])
-
-
-def _weights(places: Array, at: float) -> tuple[Array, Array]:
-    """Weights of Lagrange's interpolation for the value and for the slope at a place."""
-    apart = places[:, None] - places
-    np.fill_diagonal(apart, 1.0)
-    factors = np.tile(at - places, (len(places), 1))
-    np.fill_diagonal(factors, 1.0)
-    # Without one factor each: the product rule.
-    without = np.tile(factors[:, None], (1, len(places), 1))
-    without[:, np.arange(len(places)), np.arange(len(places))] = 1.0
-    slopes = without.prod(axis=2)
-    np.fill_diagonal(slopes, 0.0)
-    scale = apart.prod(axis=1)
-    return factors.prod(axis=1) / scale, slopes.sum(axis=1) / scale
 
 
 def _rank(J: Array) -> int:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..boundary.marks import Array
-from ..constraints.closure import Constraints
 from ..dynamics.independence import INFINITE
 from ..dynamics.stiffness import (
     StiffnessNotes,
@@ -44,10 +43,11 @@ from ..integrate import (
     difference_slopes,
 )
 from ..model.mechanism import blamed_links
-from ..tolerances import CHATTER, DUE, TORN, Regularity
-from .accuracy import Accuracy, SpeedLoss, speed_loss
+from ..tolerances import CHATTER, DUE, Regularity
+from .accuracy import Accuracy, SpeedLoss, speed_loss, unresolved_motion
+from .closing_loops import LoopWatch, close_loops
 from .endstops import NONE_TOUCHED, EndStopContacts, RestingEnds
-from .events import BoundEvent, CloseLoop, Happenings, Impact, Instant, Report, Stop, Touch
+from .events import BoundEvent, Happenings, Impact, Instant, Report, Stop, Touch
 from .friction import NO_GRIP, DryFriction, Grip, Release, Rest
 from .initial_state import meeting, obstacle
 from .limits import LimitWatch, joint_ends
@@ -58,8 +58,6 @@ from .stabilization import Projection, Projector
 from .trajectory import Trajectory
 from .transitions import Transition, make_transition
 
-_LEFT_OVER = 1e-2
-"""Part of the largest speed that a fixed step may be wrong by, as far as that is known."""
 _SWITCHES = 4
 """So many changes between explicit and implicit steps are told one by one."""
 _WATCHED = 8
@@ -128,7 +126,6 @@ class Run:
         self._stiffness, self._switched = StiffnessNotes(robot, method), list[str]()
         self._native: NativeSteps | None = None
         self._projected = self._steps = 0
-        self._watched: Array | None = None
         self._modes: list[Mode] = []
         self._engines: set[str] = set()
         self._transitions: list[Transition] = []
@@ -151,7 +148,7 @@ class Run:
         integrator = HybridIntegrator(self, self._stepper, (self.start, self.until), chatter)
         try:
             end = integrator.run(integrator.begin(q, v, begun))
-            self._watch_loops(end.q)
+            self._loops.look(end.q)
         except KeyboardInterrupt:
             if self.recording.last is None:
                 raise
@@ -236,9 +233,9 @@ class Run:
         change: Transition | None = None
         after = RunMode(self.system.renewed(plain, q), before.resting, before.grip)
         if touched or wanted != plain:
-            self._watch_loops(q)
+            self._loops.look(q)
             self.system.check(wanted)
-            q = self._met(t, q, events, wanted)
+            q = close_loops(self.system, (t, q), [event.action for event in events], wanted)
             wanted = self.system.renewed(wanted, q)
             change, resting = self._transition((t, q, v), plain, wanted, names, touched)
             after = RunMode(plain if change is None else change.after, resting, before.grip)
@@ -246,7 +243,7 @@ class Run:
         if change is None and after.mode == plain and not rubs:
             return Change(after._replace(mode=before.mode), q, v, False, happening, ended)
         if change is None and after.mode != plain:
-            self._watch_loops(q)
+            self._loops.look(q)
         v_plus = v if change is None else change.v_plus
         after, v_plus = self._decided((t, q, v_plus), after, before, rubs, jumped=bool(change))
         if after.mode != before.mode:
@@ -341,7 +338,6 @@ class Run:
     def _enter(self, mode: Mode, t: float, q: Array, v: Array) -> None:
         """Set up everything that depends on the mode."""
         self.equations = equations = self.system.begin(mode, t, q, v)
-        self._watched = None
         self._along = equations.right_hand_side()
         manifold = self._group.in_mode(mode)
         self._projector = (
@@ -351,6 +347,7 @@ class Run:
         )
         if self._projector is not None:
             self._projector.begin(t, q)
+        self._loops = LoopWatch(equations, projects=self._projector is not None)
         self._flow = Flow(
             self._along if self.method.step is None else self._checked,
             manifold,
@@ -389,7 +386,7 @@ class Run:
         """Take notice of steps that have been taken at once, in the mode that was entered last."""
         t, q, v = float(segment.t[-1]), segment.q[-1], segment.v[-1]
         self._last = t, q, v
-        self._watch_loops(q)  # once torn they stay so
+        self._loops.look(q)  # once torn they stay so
         if segment.counts[-1, 2]:
             self._along(t, q, v)  # which finds out whether to hold other rows
             self._along.advance(q)
@@ -410,24 +407,6 @@ class Run:
             guards += self.contacts.friction.guards(mode.mode, mode.grip)
         return Guards(guards)
 
-    def _met(self, t: float, q: Array, events: Sequence[BoundEvent], mode: Mode) -> Array:
-        """Configuration with loops closed that are about to close; they must have met."""
-        closing = [event.action for event in events if isinstance(event.action, CloseLoop)]
-        if not closing:
-            return q
-        residual = Constraints(self.system.mechanism(mode.opened), full=True)
-        gaps = residual.by_name(residual.residual(q))
-        for action in closing:
-            if gaps[action.loop] > action.tolerance:
-                raise StepFailed(
-                    f"loop '{action.loop}' shall close but is open by {gaps[action.loop]:.3g} "
-                    f"(m and rad; tolerance {action.tolerance:g}); bring its frames together first",
-                    "loop not met",
-                )
-        manifold = self._group.in_mode(mode)
-        projector = Projector(self.system.equations(mode), Projection(), manifold)
-        return projector.position(t, q)[0]
-
     # -- steps ------------------------------------------------------------------------------
 
     def _checked(self, t: float, q: Array, v: Array) -> Array:
@@ -443,7 +422,7 @@ class Run:
         self._projected += 1
         moved = self._projector.apply(t, q, v)
         if self._projected % _WATCHED == 0:
-            self._watch_loops(moved[0])
+            self._loops.look(moved[0])
         return moved
 
     def _on_branch(self, t: float, q: Array, v: Array) -> Flow:
@@ -473,31 +452,16 @@ class Run:
         """Residual that projections let be."""
         return 0.0 if self.stabilization is None else self.stabilization.tol
 
-    def _watch_loops(self, q: Array) -> None:
-        """Rows that regularization dropped must stay closed by themselves."""
-        rows = self.equations.rows
-        if rows.whole is rows.loops or self._projector is None:
-            return
-        if self._watched is not None and np.array_equal(q, self._watched):
-            return
-        self._watched = q
-        residual = self.equations.residual_of(rows.whole, q)
-        if np.linalg.norm(residual) > TORN * max(1.0, self.system.robot.length):
-            names = rows.whole.by_name(residual)
-            worst = max(names, key=lambda name: names[name])
-            raise StepFailed(
-                f"loop '{worst}' is torn apart (residual {names[worst]:.3g}) although its "
-                "regularized rows are closed; simulate with regularization=False",
-                "loop torn apart",
-            )
-
     # -- what is left of it -----------------------------------------------------------------
 
     def _trajectory(self, message: str) -> Trajectory:
         states, switched = self.recording.states(), self._switched[:_SWITCHES]
         if more := self._switched[_SWITCHES:]:
             switched.append(f"and {len(more)} times more")
-        notes = "; ".join(switched), self._unresolved(states.v)
+        notes = (
+            "; ".join(switched),
+            unresolved_motion(self.system.robot, self.method, self._stepper.left_over, states.v),
+        )
         return Trajectory(
             robot=self.system.robot,
             **states._asdict(),
@@ -523,20 +487,6 @@ class Run:
             f"robot '{self.system.robot.name}' at t = {t:.6g} s: {message}",
             trajectory=None if last is None else self._trajectory(reason),
             reason=reason,
-        )
-
-    def _unresolved(self, v: Array) -> str:
-        """What to say of motions that fixed steps are too long for, at such velocities, (k, nv)."""
-        left = self._stepper.left_over / self._unit
-        if not left.any():
-            return ""
-        share = left.max() / np.max(np.abs(v) / self._unit, initial=left.max())
-        if share <= _LEFT_OVER:
-            return ""
-        return (
-            f"a step of {self.method.step:g} s is too long for a motion of joint "
-            f"'{largest_at(self.system.robot, left)}': {share:.2g} of the largest speed is wrong "
-            "after it; take a smaller step, or tolerances instead of one"
         )
 
     def _why(self, reason: str, q: Array | None = None) -> str:
