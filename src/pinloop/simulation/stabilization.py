@@ -116,6 +116,7 @@ class Projector:
         self._units = np.outer(self._scale, self._unit)
         self._metric = np.outer(self._unit, self._unit)
         self._known: list[Array] = []  # rows at configurations that tell what regular is
+        self._best = self._most = 0.0  # least pivot at best, and whatever was locked
         holonomic = self._rows.holonomic[: self._rows.unlocked]
         self._holonomic = None if holonomic.all() else np.flatnonzero(holonomic)
         locked = np.zeros(robot.nv, dtype=bool)
@@ -135,7 +136,7 @@ class Projector:
             locked: mask of the velocity coordinates that must not be touched, shape (nv,).
         """
         self._free = np.flatnonzero(~locked)
-        self._independent = 0
+        self._independent, self._most = 0, max(self._most, self._best)
         self.regularity, self._best = 1.0, 0.0
         for J in self._known:
             self._look(J)
@@ -245,6 +246,7 @@ class Projector:
         """The same where nothing is locked: what that is may make the rows depend by itself."""
         unlocked = copy(self)
         unlocked.lock(np.zeros(len(self._unit), dtype=bool))
+        unlocked._best = max(unlocked._best, unlocked._most)
         unlocked.look(t, q)
         return unlocked.regularity
 

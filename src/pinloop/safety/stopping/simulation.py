@@ -361,7 +361,8 @@ class StopSimulation:
             if not moves and self.standing.rests(v, along):
                 raise NoBranch("what rests is moved along no branch")
             assert self.projector is not None
-            if self.projector.regularity_unlocked(t, q) > Regularity.AWAY:
+            is_near = self.projector.regularity_at(t, q) < Regularity.AWAY
+            if is_near and self.projector.regularity_unlocked(t, q) > Regularity.AWAY:
                 raise NoBranch("only what is pinned makes the rows depend there")
             passage = self.equations.passage_of(t, q, along)
             self.equations.follow(passage)
