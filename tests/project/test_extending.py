@@ -31,7 +31,7 @@ from pinloop.model.description import GROUND, Body, Description, Joint, constant
 from pinloop.model.mechanism import build
 from pinloop.model.pairs import Pair, make_pair, product_joint
 from pinloop.safety.brakes.joint_brake import JointBrake
-from pinloop.safety.stopping.plan import Category, as_category
+from pinloop.safety.stopping.categories import Category, as_category
 from pinloop.tables.report import Notes
 
 from ..pages import blocks

@@ -24,9 +24,9 @@ from ..safety.brakes.laws import StopLaw, law_by_name
 from ..safety.space.swept import SweptVolume
 from ..safety.stopping import JointTrajectory, StopResult, Trigger
 from ..safety.stopping import stop as compute_stop
+from ..safety.stopping.categories import Category, as_category
 from ..safety.stopping.defaults import default_brakes, default_pose, default_velocity
 from ..safety.stopping.export import as_document, write_csv
-from ..safety.stopping.plan import Category, as_category
 from ..safety.stopping.result_document import PLANNING_AID
 from ..safety.stopping.safety_functions import SafetyFunction, function_by_name
 from ..safety.stopping.stop_table import stop_table

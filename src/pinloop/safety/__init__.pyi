@@ -47,13 +47,13 @@ from .standards.traces import Overlay as Overlay
 from .standards.traces import StopTrace as StopTrace
 from .standards.traces import align as align
 from .stopping.bands import sample_stop as sample_stop
+from .stopping.categories import Category0 as Category0
+from .stopping.categories import Category1 as Category1
+from .stopping.categories import Category2 as Category2
 from .stopping.differentiation import what_it_depends_on as what_it_depends_on
 from .stopping.intervals import Guesses as Guesses
 from .stopping.intervals import Interval as Interval
 from .stopping.intervals import StopBands as StopBands
-from .stopping.plan import Category0 as Category0
-from .stopping.plan import Category1 as Category1
-from .stopping.plan import Category2 as Category2
 from .stopping.plan import Trigger as Trigger
 from .stopping.prepared_robot import Payload as Payload
 from .stopping.recorded import JointTrajectory as JointTrajectory

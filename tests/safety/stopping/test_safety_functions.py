@@ -10,7 +10,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.safety import SafetyFunction
-from pinloop.safety.stopping.plan import as_category
+from pinloop.safety.stopping.categories import as_category
 from pinloop.safety.stopping.safety_functions import function_by_name
 
 from .robots_to_stop import G, on_axis, pendulum, stop, wheel

@@ -19,9 +19,9 @@ from pinloop.integrate import HybridIntegrator, Segment
 from pinloop.model.description import GROUND, Coupling
 from pinloop.model.mechanism import build
 from pinloop.safety.stopping import native_phases, simulation
+from pinloop.safety.stopping.categories import as_category
 from pinloop.safety.stopping.native_phases import NativePhases
 from pinloop.safety.stopping.phase import Phase
-from pinloop.safety.stopping.plan import as_category
 from pinloop.safety.stopping.prepared_robot import prepare_robot
 from pinloop.safety.stopping.stick_slip import PhaseStart, decide_phase
 from pinloop.safety.stopping.stop import stop_prepared

@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 import pinloop as pl
 from pinloop.linalg.saddle import mass_error, solve_mass
 from pinloop.model.mechanism import build
-from pinloop.safety.stopping.plan import Category
+from pinloop.safety.stopping.categories import Category
 
 from ...screw_tables import Array
 from .robots_to_stop import (

@@ -32,7 +32,7 @@ from ..brakes.brakes import Brakes
 from ..brakes.template import driven_joints
 from ..space.interval_tree import joint_limits
 from ..stopping import Payload, Standstill, StopResult, Trigger
-from ..stopping.plan import Category, as_category
+from ..stopping.categories import Category, as_category
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot
 from ..stopping.stop import stop_prepared
 from .editions import ROBOT_EDITIONS, Edition, edition_by_name

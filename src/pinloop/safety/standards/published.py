@@ -22,7 +22,7 @@ from ...tables.number_format import units_of
 from ...units import UNITS, column_name
 from ..brakes.brakes import Brakes
 from ..stopping import Payload, StopResult, stop
-from ..stopping.plan import as_category
+from ..stopping.categories import as_category
 from ..stopping.safety_functions import SafetyFunction, function_by_name
 
 _NUMBERS = ("time", "angle", "power_off", "brakes_closed")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..brakes.brakes import Brakes as Brakes
 from ..brakes.joint_brake import Chain as Chain
 from ..brakes.joint_brake import JointBrake as JointBrake
-from .plan import Category0 as Category0
-from .plan import Category1 as Category1
-from .plan import Category2 as Category2
+from .categories import Category0 as Category0
+from .categories import Category1 as Category1
+from .categories import Category2 as Category2
 from .plan import Trigger as Trigger
 from .prepared_robot import Payload as Payload
 from .recorded import JointTrajectory as JointTrajectory

@@ -32,10 +32,10 @@ from ...units import column_name
 from ...version import __version__
 from ..brakes.brakes import Assumption, Brakes
 from ..brakes.joint_brake import Chain
+from .categories import Category
 from .drivetrain import Drivetrain
 from .loads import energies_along, sink_torques
 from .phase import Phase
-from .plan import Category
 from .prepared_robot import Payload, payload_of
 from .result import StopResult
 from .result_document import (

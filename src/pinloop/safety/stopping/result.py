@@ -22,10 +22,10 @@ from ..space.clearance import Approach, SelfCollisions, clearance, self_collisio
 from ..space.interval_tree import joint_limits
 from ..space.solids import Obstacle
 from ..space.swept import SweptVolume, swept_volume
+from .categories import Category
 from .history import StopHistory
 from .intervals import Guesses, StopBands
 from .loads import Ledger, Loads, energy_ledger, measure_loads
-from .plan import Category
 from .prepared_robot import tool_of
 from .result_document import Document
 from .sensitivity import StopSensitivity

@@ -23,10 +23,11 @@ from ...simulation.limits import ends_seen_from, require_within
 from ...simulation.modes import ModalSystem
 from ...tolerances import SAME
 from ..brakes.brakes import Brakes
+from .categories import Category, as_category
 from .drivetrain import Drivetrain
 from .history import StopHistory
 from .on_path import OverdrivenError, hold_on_path
-from .plan import Category, Trigger, as_category, make_plan
+from .plan import Trigger, make_plan
 from .prepared_robot import Payload, PreparedRobot, prepare_robot
 from .result import Outcome, StopResult
 from .simulation import StopSimulation

@@ -30,7 +30,7 @@ from ..brakes.template import driven_joints
 from ..space.clearance import clearance
 from ..space.solids import Obstacle, triangles_of
 from ..stopping import Payload, Standstill, StopResult, Trigger
-from ..stopping.plan import Category
+from ..stopping.categories import Category
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot, tool_of
 from ..stopping.stop import stop_prepared
 from .journal import digest, pack_stop, unpack_stop

@@ -35,7 +35,7 @@ from ...tolerances import SAME
 from ..brakes.brakes import Brakes
 from ..space.solids import Obstacle, checked_obstacles
 from ..stopping import Payload, StopResult, Trigger
-from ..stopping.plan import Category, as_category
+from ..stopping.categories import Category, as_category
 from .case_values import case_values, each_case, varying
 from .cases import CLEARANCE, Row, Setup, columns, manifest_of
 from .criteria import Records

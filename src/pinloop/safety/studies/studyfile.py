@@ -25,8 +25,8 @@ from ..brakes.brakes import Brakes
 from ..brakes.laws import LawName, law_by_name
 from ..space.solids import Obstacle, checked_obstacles
 from ..stopping import Payload, Trigger
+from ..stopping.categories import Category, as_category
 from ..stopping.defaults import default_brakes
-from ..stopping.plan import Category, as_category
 from ..stopping.safety_functions import StopName
 from .criteria import known_criteria
 from .space import Corners, Grid, Random, Sampling, Sobol, Space
