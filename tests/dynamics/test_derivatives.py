@@ -21,6 +21,8 @@ from pinloop.model.description import Body, Coupling, Description
 from pinloop.model.mechanism import build
 
 from .. import states
+from ..mechanisms import every_pair
+from ..screw_tables import build as build_table
 
 Array = Any
 RELATIVE = 1e-8
@@ -178,6 +180,14 @@ FORCES: dict[str, forces.Force] = {
 @pytest.mark.parametrize("name", FORCES)
 def test_forces_have_the_slopes_of_what_they_do(name: str) -> None:
     State(states.regularized("palletizer"), forces=[FORCES[name]]).compare()
+
+
+@pytest.mark.parametrize("robot", ["palletizer", "spherical_fourbar"])
+def test_coordinates_of_open_loops_change_otherwise_than_they_move(robot: str) -> None:
+    """Beside the manifold the angle of a hinge is that of the nearest turn about its axis."""
+    loop = states.robot(robot).loops[0].name
+    for force in (forces.JointSpring(loop, 20.0, 0.1), forces.PD(loop, 5.0, 1.0, target=0.3)):
+        State(states.regularized(robot), off=3e-2, forces=[force]).compare()
 
 
 @pytest.mark.parametrize("name", ["spherical_fourbar", "rssr"])
@@ -360,6 +370,31 @@ def test_a_joint_of_the_tree_moves_with_all_that_it_carries() -> None:
     close(found.reactions_dp, wanted[model.nv :], 1e-7, name)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", ["universal", "helical", "schoenflies"])
+def test_joints_that_the_tree_walks_backwards_move_and_weigh_as_others(
+    name: str, reverse: bool
+) -> None:
+    """By placements and rotors, of which a joint with several axes has different ones."""
+    plain = build_table(every_pair(reverse))
+    armature, place = parameters.Armature(name), parameters.Placement(name)
+    rotors = 0.1 + 0.2 * np.arange(plain.coordinates(name).nv)
+    robot = parameters.with_parameters(plain, [(armature, rotors)])[0]
+    np.testing.assert_array_equal(robot.model.armature[robot.coordinates(name).v], rotors)
+    state = State(robot)
+    found = derivatives_at(state.equations, 0.0, state.q, state.v, None, [armature, place])
+    at = 0
+    for parameter, start in ((armature, rotors), (place, np.zeros(6))):
+
+        def acceleration(change: Array, parameter: Any = parameter, start: Any = start) -> Array:
+            other = parameters.with_parameters(robot, [(parameter, start + change)])[0]
+            return pl.EquationsOfMotion(other).acceleration(0.0, state.q, state.v)
+
+        wanted = difference(acceleration, len(start), first=1e-2).T
+        close(found.ddq_dp[:, at : at + len(start)], wanted, 1e-7, repr(parameter))
+        at += len(start)
+
+
 NUMBERS = (
     (0, parameters.ForceParameter(ACTING[0], "stiffness"), lambda f, x: {"stiffness": x}),
     (0, parameters.ForceParameter(ACTING[0], "length"), lambda f, x: {"length": x}),
@@ -401,6 +436,9 @@ def test_what_has_no_slope_says_so() -> None:
         at(parameters.BodyInertia("arm"))
     with pytest.raises(pl.BadValue, match=r"coefficients of .* is no number"):
         at(parameters.ForceParameter(FORCES["damping of the file"], "coefficients"))
+    momentum = pl.EquationsOfMotion(state.robot, rows=[constraints.AngularMomentum()])
+    with pytest.raises(pl.BadValue, match="do not say how they depend on masses"):
+        derivatives_at(momentum, 0.0, state.q, state.v, None, [parameters.PointMass("flange")])
     spring = forces.Spring("flange", "flange", 1.0)
     here = pl.EquationsOfMotion(state.robot, forces=[spring])
     with pytest.raises(pl.BadValue, match="distance flange-flange is zero"):

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..boundary.arguments import flat_numbers
 from ..boundary.marks import Array
 from ..errors import BadValue
+from ..linalg.dense import slopes
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
 from ..model.tree import LoopJoint, coordinate_names, tree_coordinates
@@ -183,6 +184,21 @@ class JointMotion:
             return frame_slopes(tree, [self._frames], [turning], [multipliers])
         return frame_slopes(tree, [self._frames], [self._constant[places]], [multipliers])
 
+    def position_slope(self, tree: MovingTree, place: int) -> Array:
+        """Derivatives of `position`: the rates, but where a loop is open, shape (n,)."""
+        if self._loop is None:
+            return np.asarray(np.eye(len(tree.twists))[tree.chain.columns[self._J[place].argmax()]])
+        relative, turn = tree.relative([self._frames]), 2.0 * math.pi
+        T = relative.T[0]
+        here = self._pair.coordinates(T)[place]
+
+        def change(twist: Array) -> Array:
+            further = np.atleast_1d(self._pair.coordinates(T * pin.exp6(twist))[place] - here)
+            whole = self.is_translation[place] or bool(self._pair.advance)
+            return further if whole else further - turn * np.round(further / turn)
+
+        return np.asarray(relative.motion[0] @ slopes(change, 6)[:, 0])
+
     def _rates(self, data: Placed) -> Array:
         """What takes the twist of B relative to A to the rates of the axes, shape (k, 6)."""
         if self._constant is not None:
@@ -293,8 +309,11 @@ class PointDistance:
         direction = between / distance if distance > COINCIDENT else np.zeros(3)
         return distance, np.asarray(direction @ (self._b.jacobian(data) - self._a.jacobian(data)))
 
-    def slope(self, tree: MovingTree) -> tuple[Array, Array]:
-        """Gradient and its derivative in a tree: ``J' (1 - u u') J / d``, and turning Jacobians."""
+    def slope(self, tree: MovingTree) -> tuple[Array, Array, Array]:
+        """Slope of the distance, gradient ``J' u`` and its slope in a tree.
+
+        That is ``J' (1 - u u') J / d``, and what Jacobians turn.
+        """
         (at_a, J_a), (at_b, J_b) = self._a.motion(tree), self._b.motion(tree)
         between, J = at_b - at_a, J_b - J_a
         distance = float(np.linalg.norm(between))
@@ -303,4 +322,4 @@ class PointDistance:
         u = between / distance
         bend = J.T @ (J - np.outer(u, u @ J)) / distance
         turning = self._b.force_slope(tree, u) - self._a.force_slope(tree, u)
-        return np.asarray(u @ J), np.asarray(bend + turning)
+        return u @ J, u @ J, np.asarray(bend + turning)

@@ -155,6 +155,7 @@ class AngularMomentum(Row):
 
 class _BoundMomentum(BoundRow):
     holonomic = False
+    weighs = True
     angular = (True,)
     labels = ("angular momentum",)
 

@@ -52,6 +52,8 @@ class BoundRow(ABC):
 
     moving: bool = False
     """Whether the row does work: its ``b`` is not zero."""
+    weighs: bool = False
+    """Whether its ``J`` depends on masses."""
 
     def begin(self, q: Array, v: Array) -> None:
         """Take what the row needs from the state at which a run starts; by default nothing."""
@@ -181,6 +183,7 @@ class RowSet:
         locked: velocity coordinates that stand still, in order.
         holonomic: mask of the rows that restrict positions.
         moving: whether some row prescribes a motion, so that it does work.
+        weighing: labels of rows that depend on masses.
         scale: unit of each multiplier, so that forces and torques compare: 1 for angular rows, one
             over the robot's length for linear ones.
     """
@@ -196,6 +199,7 @@ class RowSet:
         self._extra = tuple(bound)
         held = [lock for lock in locks if lock.joint not in loops]
         self.moving = any(row.moving for row in self._extra)
+        self.weighing = tuple(row.labels[0] for row in self._extra if row.weighs)
         holonomic = [True] * len(self.loops)
         angular = list(self.loops.angular)
         for row in self._extra:

@@ -71,10 +71,10 @@ def _along(
         return c * np.outer(gradient, gradient)
 
     def slopes(tree: MovingTree, t: float, q: Array, v: Array, data: pin.Data) -> Slopes:
-        x, (g, G) = along(q, data)[0], along.slope(tree)
+        x, (by_q, g, G) = along(q, data)[0], along.slope(tree)
         speed = tree.velocity
-        by_q = np.outer(g, -stiffness * g - c * (speed @ G))
-        return by_q + (pull(t, x) - c * float(g @ speed)) * G, -c * np.outer(g, g)
+        slope = np.outer(g, -stiffness * by_q - c * (speed @ G))
+        return slope + (pull(t, x) - c * float(g @ speed)) * G, -c * np.outer(g, g)
 
     return ForceOfFunctions(
         force,
@@ -100,9 +100,9 @@ class _JointCoordinate:
         x = self._motion.position(q, data, self._near, self._place)
         return x, self._motion.jacobian(data)[self._place]
 
-    def slope(self, tree: MovingTree) -> tuple[Array, Array]:
+    def slope(self, tree: MovingTree) -> tuple[Array, Array, Array]:
         rows = self._motion.slopes(tree, np.ones(1), [self._place])
-        return rows.J[0], rows.force_q
+        return self._motion.position_slope(tree, self._place), rows.J[0], rows.force_q
 
 
 Coordinate = _JointCoordinate | PointDistance

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pinocchio as pin
@@ -21,6 +21,7 @@ from ..boundary.marks import Array
 from ..errors import BadValue, UnknownName
 from ..linalg.dense import slope, slopes
 from ..model.mechanism import Mechanism, build
+from ..model.tree import coordinate_order
 from ..regularization.regularize import regularize
 from ..tolerances import SLOPE_STEP
 from .equations import EquationsOfMotion
@@ -42,6 +43,9 @@ _MOMENTS = (("xx", 0, 0), ("xy", 0, 1), ("yy", 1, 1), ("xz", 0, 2), ("yz", 1, 2)
 @public
 class Parameter(ABC):
     """One or several numbers on which the motion of a robot depends."""
+
+    weighs: ClassVar[bool] = False
+    """Whether they change masses that rows may depend on."""
 
     @abstractmethod
     def labels(self, robot: Mechanism) -> tuple[str, ...]:
@@ -113,6 +117,8 @@ def _edited(
 @public
 class _Inertial(Parameter):
     """Numbers of the inertia of what a joint carries, in which all is linear by its regressors."""
+
+    weighs = True
 
     @property
     @abstractmethod
@@ -279,7 +285,8 @@ class Armature(Parameter):
 
     def of_robot(self, robot: Mechanism, values: Array) -> Mechanism:
         """With another rotor."""
-        rotors = tuple(values.tolist())
+        # Of a joint that the tree walks backwards the file has them in reverse.
+        rotors = tuple(values.tolist()[:: coordinate_order(robot.tree, self.joint)])
         return _edited(robot, "joints", self.joint, lambda joint: replace(joint, armature=rotors))
 
 
@@ -390,12 +397,15 @@ class Placement(Parameter):
         if self.name not in robot.joints:
             raise BadValue(f"'{self.name}' is neither a joint of the tree nor a frame of a loop")
         model, place_of_joint = robot.model, robot.coordinates(self.name).index
+        # The body that carries it in the tree may be its child.
+        carrier = "parent" if robot.tree.edge(self.name).orientation > 0 else "child"
 
         def move(given: Any) -> Any:
             # Axes of the joint may stand otherwise than those of its frame.
-            frame = model.frames[robot.frame_id(given.parent)].placement * given.frame_parent
+            own = getattr(given, f"frame_{carrier}")
+            frame = model.frames[robot.frame_id(getattr(given, carrier))].placement * own
             turn = model.jointPlacements[place_of_joint].actInv(frame)
-            return replace(given, frame_parent=given.frame_parent * (turn.inverse() * shift * turn))
+            return replace(given, **{f"frame_{carrier}": own * (turn.inverse() * shift * turn)})
 
         return _edited(robot, "joints", self.name, move, moves=True)
 

@@ -66,6 +66,10 @@ class SpanningTree:
     cuts: tuple[Joint, ...]
     loops: tuple[FundamentalLoop, ...]
 
+    def edge(self, joint: str) -> TreeEdge:
+        """The edge of a joint of the tree."""
+        return next(edge for edge in self.edges if edge.joint.name == joint)
+
 
 def spanning_tree(
     bodies: Sequence[str], joints: Sequence[Joint], base: str | None, source: str = ""

@@ -251,9 +251,14 @@ def motion_of(pair: Pair, q: ArrayLike) -> pin.SE3:
 
 def coordinate_names(tree: SpanningTree, joint: str) -> tuple[str, ...]:
     """Names of a tree joint's velocities in order: "v" or "w" and the axis of the pair frame."""
-    edge = next(edge for edge in tree.edges if edge.joint.name == joint)
-    tree_joint = _tree_joint(edge.joint)
-    return tree_joint.labels[:: 1 if tree_joint.keeps_order else edge.orientation]
+    labels = _tree_joint(tree.edge(joint).joint).labels
+    return labels[:: coordinate_order(tree, joint)]
+
+
+def coordinate_order(tree: SpanningTree, joint: str) -> int:
+    """1 if a tree joint's coordinates are in the order of its file, -1 if in reverse."""
+    edge = tree.edge(joint)
+    return 1 if _tree_joint(edge.joint).keeps_order else edge.orientation
 
 
 def tree_coordinates(model: pin.Model, joint: str) -> list[int | tuple[int, int] | None]:
