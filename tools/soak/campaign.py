@@ -33,10 +33,12 @@ class Case:
     Args:
         name: of what it is a case, e.g. a robot.
         findings: what must not be; empty if all is well.
+        kinds: of what it had some, to see what was tried how often.
     """
 
     name: str
     findings: tuple[Finding, ...] = ()
+    kinds: tuple[str, ...] = ()
 
 
 Campaign = Callable[[np.random.Generator], Case]
@@ -53,6 +55,7 @@ def run(campaign: Campaign, seed: int, minutes: float, first: int = 0) -> Iterat
     """
     tried: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
+    parts: Counter[str] = Counter()
     end, number = time.monotonic() + 60.0 * minutes, first
     while not tried or time.monotonic() < end:
         try:
@@ -61,10 +64,13 @@ def run(campaign: Campaign, seed: int, minutes: float, first: int = 0) -> Iterat
             text = f"{type(error).__name__}: {error}".splitlines()[0]
             case = Case("case", (Finding("crash", text),))
         tried[case.name] += 1
+        parts.update(set(case.kinds))
         for finding in case.findings:
             kinds[finding.kind] += 1
             yield f"{seed} {number} {case.name}: {finding.kind}: {finding.text}"
         number += 1
+    if parts:
+        yield f"with {', '.join(f'{name} {count}' for name, count in sorted(parts.items()))}"
     by_name = ", ".join(f"{name} {count}" for name, count in sorted(tried.items()))
     found = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()) or "nothing found"
     yield f"{tried.total()} cases ({by_name}): {found}"
