@@ -14,15 +14,11 @@ import pytest
 import pinloop as pl
 from pinloop.safety.stopping.prepared_robot import tool_of
 from pinloop.safety.studies.case_values import case_values
+from pinloop.safety.studies.corners import _extended_poses, corner_cases
 from pinloop.safety.studies.criteria import known_criteria
 from pinloop.safety.studies.results import results_of
 from pinloop.safety.studies.summary import as_document
-from pinloop.safety.studies.worst_search import (
-    Search,
-    _extended_poses,
-    _starts,
-    corner_cases,
-)
+from pinloop.safety.studies.worst_search import Search, _starts
 
 from ...states import URDF
 from . import wheels

@@ -10,6 +10,7 @@ found counts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Sequence
 
 import numpy as np
@@ -25,6 +26,14 @@ _COUNTS = 0.05
 """Part of the largest slope from which a coordinate goes along with the others."""
 _LONGER, _SHORTER = 1.5, 1 / 3
 """Next step uphill after one that was better, and after one that was not."""
+_ROUNDING = 1e-7
+"""Part of the largest size that is no gain."""
+_SHORT = 0.1
+"""Steps below which slopes say on which side it is better."""
+_ASIDE = (2.0, -2.0, 0.5, -0.5)
+"""Steps aside along an edge, in steps ahead."""
+_COARSE, _FINE = 0.05, 0.01
+"""Shortest steps uphill before ends are tried, and after that: what is refused there creeps on."""
 _PARTS = 8
 """Parts of the number of values that all searches get alike, to see which of them go on."""
 
@@ -62,6 +71,7 @@ class LocalSearch:
         self._size, self._slope, self.x, self.best = size, slope, start, best
         self._at_once = np.zeros(len(start), dtype=bool) if at_once is None else at_once
         self._uphill, self._at = np.zeros(len(start)), start if slope is None else None
+        self._secants, self._refused = np.zeros(len(start)), False
         self._steps = self._search()
         self.cost, self.done = next(self._steps, 0), len(start) == 0
 
@@ -82,10 +92,10 @@ class LocalSearch:
             uphill = yield from self._slopes()
             ends = np.where(uphill > 0.0, 1.0, np.where(uphill < 0.0, 0.0, self.x))
             yield from self._go(np.where(self._at_once, ends, self.x))
-            yield from self._climb()
+            yield from self._climb(_COARSE)
         yield from self._try_ends()
         if self._slope is not None:
-            yield from self._climb()
+            yield from self._climb(_FINE)
         step = _STEP
         while step >= _SMALLEST:
             if not (yield from self._poll(step)):
@@ -97,24 +107,30 @@ class LocalSearch:
         if self._slope is not None and self._at is not self.x:
             yield _OF_SLOPES
             self._at, slopes = self.x, self._slope(self.x)
+            if slopes is None:
+                yield -_OF_SLOPES  # there are none in singular poses
             self._uphill = np.zeros(len(self.x)) if slopes is None else slopes
         return self._uphill
 
     def _go(self, there: Array) -> Steps:
         """Go to a point if it is better."""
-        there = np.clip(there, 0.0, 1.0)
+        there, self._refused = np.clip(there, 0.0, 1.0), False
         if np.array_equal(there, self.x):
             return False
         yield 1
-        better = (value := self._size(there)) > self.best
-        if better:
+        value, step = self._size(there), there - self.x
+        self._refused = value == -math.inf
+        if np.count_nonzero(step) == 1 and not self._refused:
+            k = np.abs(step).argmax()
+            self._secants[k] = (value - self.best) / step[k]
+        if better := bool(value > self.best + _ROUNDING * abs(self.best)):
             self.best, self.x = value, there
         return better
 
-    def _climb(self) -> Steps:
+    def _climb(self, smallest: float) -> Steps:
         """Step uphill in all coordinates that may still go there, longer and longer."""
         before, step = self.best, _STEP
-        while step >= _SMALLEST:
+        while step >= smallest:
             uphill = yield from self._slopes()
             at_end = np.where(uphill > 0.0, self.x >= 1.0, self.x <= 0.0)
             free = np.where(at_end, 0.0, uphill)
@@ -138,18 +154,43 @@ class LocalSearch:
         return self.best > before
 
     def _poll(self, step: float) -> Steps:
-        """Try a step to either side along every coordinate."""
-        before, old, uphill = self.best, self.x, (yield from self._slopes()).copy()
-        if uphill.any():
-            counts = np.abs(uphill) > _COUNTS * np.abs(uphill).max()
-            yield from self._go(self.x + step * np.sign(uphill) * counts)
+        """Try a step along every coordinate: a long one to either side, a short one uphill."""
+        before, old, slopes = self.best, self.x, (yield from self._slopes()).copy()
+        known, short = slopes.any(), step < _SHORT
+        if known:
+            counts = np.abs(slopes) > _COUNTS * np.abs(slopes).max()
+            yield from self._go(self.x + step * np.sign(slopes) * counts)
+        uphill = slopes if known else self._secants.copy()
         for k in np.argsort(-np.abs(uphill), kind="stable").tolist():
+            if short and abs(uphill[k]) <= _ROUNDING * abs(self.best):
+                continue
             own = -step if uphill[k] < 0.0 else step
-            if not (yield from self._go(self._changed(k, self.x[k] + own))):
-                yield from self._go(self._changed(k, self.x[k] - own))
+            if (yield from self._go(self._changed(k, self.x[k] + own))):
+                continue
+            at_edge = self._refused
+            if not (known and short) and (yield from self._go(self._changed(k, self.x[k] - own))):
+                continue
+            if at_edge:
+                yield from self._slide(k, own, slopes if known else self._secants)
         if self.best > before:
             yield from self._go(2.0 * self.x - old)  # on in the same direction
         return self.best > before
+
+    def _slide(self, k: int, own: float, uphill: Array) -> Steps:
+        """Go on along an edge of what is allowed that runs askew, where it still leads uphill.
+
+        A step along a coordinate crosses such an edge, and so does the steepest one.
+        """
+        matters = np.abs(uphill) > _ROUNDING * abs(self.best)
+        matters[self._at_once] = matters[k] = False
+        for j in np.flatnonzero(matters).tolist():
+            for aside in (share * own for share in _ASIDE):
+                if uphill[k] * own + uphill[j] * aside > 0.0:
+                    there = self._changed(k, self.x[k] + own)
+                    there[j] += aside
+                    if (yield from self._go(there)):
+                        return True
+        return False
 
 
 def share_budget(searches: Sequence[LocalSearch], budget: int) -> int:
@@ -160,7 +201,9 @@ def share_budget(searches: Sequence[LocalSearch], budget: int) -> int:
     left = budget - sum(search.advance(budget // (2 * len(searches))) for search in searches)
     while True:
         alive = [search for search in searches if not search.done]
-        best = sorted(alive, key=lambda search: -search.best)[:2]
+        # Two that are equally high are on the same hill.
+        heights = {search.best: search for search in reversed(alive)}
+        best = [heights[height] for height in sorted(heights, reverse=True)[:2]]
         used = 0
         for search in best:
             used += search.advance(min(left - used, max(budget // _PARTS, search.cost)))

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel
@@ -23,17 +23,14 @@ from ...boundary.marks import Array
 from ...errors import BadValue, PinloopError
 from ...tolerances import LIMIT_PASSED, SAME
 from ..stopping import StopResult
-from ..stopping.prepared_robot import tool_of
-from .cases import TOOL_PLACE, Row, Setup, Values, joint_columns
+from .cases import Row, Setup, Values, joint_columns
+from .corners import Samples, UnitCube, corner_cases
 from .criteria import DISPLACEMENT, SEPARATION, Criterion, known_criteria
 from .local_search import LocalSearch, share_budget
 from .order_statistics import Sampled, describe_samples
-from .space import Sampling, Sobol, Variable, drawn
+from .space import Variable, drawn
 from .workers import task
 from .worst import Searched, WorstCase
-
-_REACHING = 300
-"""Poses that are looked at for that in which the tool is farthest away."""
 
 
 @public
@@ -78,27 +75,6 @@ class Search:
 
 _LOADS = ("impulse", "gear")
 """Loads of gears, which are searched for only when they are asked for."""
-
-
-class Samples(Protocol):
-    """What a search needs of a study."""
-
-    @property
-    def setup(self) -> Setup:
-        """What all cases have in common."""
-
-    @property
-    def sampling(self) -> Sampling:
-        """Which cases there are."""
-
-    def rows(self) -> Iterator[dict[str, float | str]]:
-        """The rows."""
-
-    def values(self, case: int) -> dict[str, float]:
-        """Values of the variables of a case."""
-
-    def replay(self, case: int) -> StopResult:
-        """The stop of a case."""
 
 
 Report = Callable[[int], None]
@@ -251,86 +227,7 @@ def _starts(
     return list(islice(turns, count))
 
 
-# -- corners --------------------------------------------------------------------------------------
-
-
-def corner_cases(samples: Samples, count: int) -> Iterator[dict[str, float]]:
-    """Cases at ends of all ranges but those of poses and instants; half at extended poses."""
-    setup = samples.setup
-    moving = [variable for variable in setup.variables if variable.varies]
-    names = tuple(variable.name for variable in moving)
-    if not count or not names:
-        return
-    at_ends = np.array([variable.kind not in ("pose", "instant") for variable in moving])
-    points = Sobol(count, seed=_CORNER_SEED).block(names, 0, count)
-    points = np.where(at_ends, np.round(points), points)
-    fixed = {variable.name: variable.low for variable in setup.variables}
-    poses = list(islice(_extended_poses(samples), count))
-    for k, point in enumerate(points.tolist()):
-        case = {
-            **fixed,
-            **{v.name: v.at(share) for v, share in zip(moving, point, strict=True)},
-        }
-        yield case | (poses[k // 2 % len(poses)] if k % 2 and poses else {})
-
-
-_CORNER_SEED = 20
-"""Of the points for corners, another one than users take."""
-
-
-def _extended_poses(samples: Samples) -> Iterator[dict[str, float]]:
-    """Poses of cases, those in which the tool is farthest from the robot's base first.
-
-    The farthest of all comes before them, of robots without loops.
-    """
-    setup = samples.setup
-    names = [v.name for v in setup.variables if v.kind == "pose"]
-    if not names:
-        return
-    places = [
-        [float(row[name]) for name in TOOL_PLACE] if row["outcome"] == "stopped" else [0.0] * 3
-        for row in samples.rows()
-    ]
-    order = np.argsort(-np.linalg.norm(places, axis=1), kind="stable").tolist()
-    if not setup.robot.loops and not setup.robot.couplings:
-        yield _most_extended(setup, samples.values(order[0]))
-    for case in order:
-        values = samples.values(case)
-        yield {name: values[name] for name in names}
-
-
-def _most_extended(setup: Setup, values: Values) -> dict[str, float]:
-    """The pose with the tool farthest away, searched for from that of a case."""
-    moving = [v for v in setup.variables if v.kind == "pose" and v.varies]
-    fixed = {v.name: v.low for v in setup.variables if v.kind == "pose"}
-    tool, robot = tool_of(setup.robot), setup.robot
-    scaling = _Scaling(moving, {**fixed, **{v.name: values[v.name] for v in moving}})
-
-    def distance(x: Array) -> float:
-        pose = {name.partition(".")[2]: at for name, at in scaling.values(x).items()}
-        return float(np.linalg.norm(robot.placement(robot.configuration(pose), tool).translation))
-
-    search = LocalSearch(distance, scaling.start, distance(scaling.start))
-    search.advance(_REACHING)
-    return scaling.values(search.x)
-
-
 # -- from a start on ------------------------------------------------------------------------------
-
-
-class _Scaling:
-    """Points of the unit cube and values of cases; the start keeps its last digits."""
-
-    def __init__(self, moving: Sequence[Variable], values: Values) -> None:
-        self._moving, self._values = moving, values
-        self.start = np.array([(values[v.name] - v.low) / (v.high - v.low) for v in moving])
-
-    def values(self, x: Array) -> dict[str, float]:
-        """The values at a point."""
-        if np.array_equal(x, self.start):
-            return dict(self._values)
-        places = zip(self._moving, x.tolist(), strict=True)
-        return {**self._values, **{variable.name: variable.at(share) for variable, share in places}}
 
 
 class _Tally:
@@ -404,14 +301,16 @@ def _climb(
 ) -> _Tally:
     """Search by a criterion from some cases on; what a worker computes.
 
-    Where it has derivatives, a search without them goes along, from the second start.
+    Where it has derivatives, a search without them goes along, from the second start. Few stops are
+    for few searches: each should get to try the ends of all ranges.
     """
     tally, criterion = _Tally(setup, chosen), chosen[name]
     searches = [_search_from(setup, criterion, start, tally) for start in starts]
     if criterion.outputs:
         plain = starts[min(1, len(starts) - 1)]
         searches.append(_search_from(setup, criterion, plain, tally, sloping=False))
-    share_budget(searches, evaluations)
+    few = max(2, evaluations // max(1, 3 * len(searches[0].x)))
+    share_budget(searches[:few], evaluations)
     return tally
 
 
@@ -420,7 +319,7 @@ def _search_from(
 ) -> LocalSearch:
     """A search by a criterion from a case on, whose stops are counted."""
     moving = [variable for variable in setup.variables if variable.varies]
-    scaling = _Scaling(moving, start.values)
+    scaling = UnitCube(moving, start.values)
     latest: list[tuple[bytes, StopResult | None]] = []
 
     def size(x: Array) -> float:
