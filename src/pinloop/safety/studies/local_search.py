@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...boundary.marks import Array
+from ...tolerances import INTEGRATION
 
 _STEP, _SMALLEST = 0.25, 1e-3
 """First and last step, as parts of the ranges."""
@@ -26,7 +27,7 @@ _COUNTS = 0.05
 """Part of the largest slope from which a coordinate goes along with the others."""
 _LONGER, _SHORTER = 1.5, 1 / 3
 """Next step uphill after one that was better, and after one that was not."""
-_ROUNDING = 1e-7
+_ROUNDING = 10.0 * INTEGRATION
 """Part of the largest size that is no gain."""
 _SHORT = 0.1
 """Steps below which slopes say on which side it is better."""
