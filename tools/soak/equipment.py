@@ -24,7 +24,6 @@ from pinloop.model.mechanism import build
 
 OFTEN = 0.5
 """How often something is there that may be."""
-_PLACELESS = (constraints.Pfaffian, constraints.AngularMomentum, constraints.Rolling)
 POINT_PAIRS = ("point_on_line", "point_on_plane", "rod")
 
 
@@ -78,11 +77,9 @@ def draw_equipment(rng: np.random.Generator, robot: pl.Mechanism, mobility: int)
         acting.append(make_force())
         kinds.append(kind)
     inputs = list(_inputs(rng, robot, acting))
-    # What rows refuse by name.
+    # Which refuses masses by name.
     if any(isinstance(row, constraints.AngularMomentum) for row in rows):
         inputs = [item for item in inputs if not item[1].weighs]
-    if any(isinstance(row, _PLACELESS) for row in rows):
-        inputs = [item for item in inputs if not item[1].places]
     chosen = [inputs[k] for k in rng.permutation(len(inputs))[:2].tolist()]
     kinds += [kind for kind, _ in chosen]
     own = tuple(parameter for _, parameter in chosen)

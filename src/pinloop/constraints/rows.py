@@ -8,13 +8,14 @@ rows are in `row_kinds`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from ..boundary.arguments import public
 from ..boundary.marks import Array
@@ -30,6 +31,10 @@ from .row_slopes import RowSlopes, stacked
 
 Terms = tuple[Array, Array, Array]
 """``J``, shape (k, nv); ``b`` and ``gamma``, shape (k,): ``J v = b`` and ``J a + gamma = 0``."""
+
+
+Elsewhere = Callable[[str, Array], Mechanism]
+"""The robot with a joint or a frame that a twist in its own axes has moved, shape (6,)."""
 
 
 class Row(ABC):
@@ -196,7 +201,7 @@ class RowSet:
         bound = [row.bind(robot) for row in rows]
         loops = {loop.name for loop in robot.loops}
         bound += [_LockedLoop(robot, lock) for lock in locks if lock.joint in loops]
-        self._extra = tuple(bound)
+        self._given, self._extra = tuple(rows), tuple(bound)
         held = [lock for lock in locks if lock.joint not in loops]
         self.moving = any(row.moving for row in self._extra)
         self.weighing = tuple(row.labels[0] for row in self._extra if row.weighs)
@@ -271,7 +276,11 @@ class RowSet:
         )
 
     def slopes(
-        self, tree: MovingTree, state: tuple[float, Array, Array, Array], multipliers: Array
+        self,
+        tree: MovingTree,
+        state: tuple[float, Array, Array, Array],
+        multipliers: Array,
+        elsewhere: Elsewhere | None = None,
     ) -> RowSlopes:
         """Derivatives of all rows but those of locks at a state.
 
@@ -279,45 +288,56 @@ class RowSet:
             tree: the robot at the state.
             state: time, configuration, velocity, acceleration.
             multipliers: of these rows, shape (unlocked,).
+            elsewhere: the robot with joints in other places, if the tree has such.
         """
         _, q, v, a = state
         at = len(self.loops)
         parts = [self.loops.slopes(tree, q, v, a, multipliers[:at])]
-        for row in self._extra:
+        for k, row in enumerate(self._extra):
             lam = multipliers[at : at + len(row.labels)]
             at += len(row.labels)
-            parts.append(row.slopes(tree, lam) or self._differences(row, tree, state, lam))
+            own = row.slopes(tree, lam)
+            parts.append(own or self._differences(k, tree, state, lam, elsewhere))
         return stacked(parts, len(tree.twists))
 
     def _differences(
         self,
-        row: BoundRow,
+        number: int,
         tree: MovingTree,
         state: tuple[float, Array, Array, Array],
         multipliers: Array,
+        elsewhere: Elsewhere | None,
     ) -> RowSlopes:
-        """Derivatives of a row that does not know its own."""
-        model, (t, q, v, a), k = self.robot.model, state, len(row.labels)
-        if tree.chain.moved:
-            raise BadValue(
-                f"the rows of {row.labels[0]} do not say how they depend on where joints are; "
-                "leave out parameters that are placements"
-            )
+        """Derivatives of a further row that does not know its own."""
+        (t, q, v, a), here, chain = state, self._extra[number], tree.chain
+        k, m, n = len(here.labels), len(v), len(tree.twists)
 
-        def values(q: Array, v: Array) -> Array:
-            with self.robot.workspace() as data:
-                pin.forwardKinematics(model, data, q, v, np.zeros(len(v)))
-                pin.computeJointJacobians(model, data)
-                pin.updateFramePlacements(model, data)
+        def values(
+            q: Array, v: Array, robot: Mechanism = self.robot, row: BoundRow = here
+        ) -> Array:
+            with robot.workspace() as data:
+                pin.forwardKinematics(robot.model, data, q, v, np.zeros(m))
+                pin.computeJointJacobians(robot.model, data)
+                pin.updateFramePlacements(robot.model, data)
                 J, _, gamma = row.terms(t, q, v, data)
             return np.concatenate([J @ v, J @ a + gamma, J.T @ multipliers, J.ravel()])
 
-        n = len(tree.twists)
-        own = slopes(lambda step: values(pin.integrate(model, q, step), v), len(v)).T
-        by_v = slopes(lambda change: values(q, v + change), len(v)).T
-        blocks = np.zeros((4, k, n))
-        J = values(q, v)[-k * len(v) :].reshape(k, -1)
-        blocks[..., tree.chain.columns] = J, own[:k], own[k : 2 * k], by_v[k : 2 * k]
-        force = np.zeros((n, n))
-        force[np.ix_(tree.chain.columns, tree.chain.columns)] = own[2 * k : 2 * k + len(v)]
+        def by_place(name: str, twist: Array) -> Array:
+            assert elsewhere is not None
+            robot = elsewhere(name, twist)
+            return values(q, v, robot, self._given[number].bind(robot))
+
+        blocks, force = np.zeros((4, k, n)), np.zeros((n, n))
+        blocks[0][:, chain.columns] = values(q, v)[-k * m :].reshape(k, -1)
+        blocks[3][:, chain.columns] = slopes(lambda dv: values(q, v + dv), m).T[k : 2 * k]
+        model = self.robot.model
+        moves: list[tuple[NDArray[np.intp], Callable[[Array], Array]]]
+        moves = [(chain.columns, lambda dq: values(pin.integrate(model, q, dq), v))]
+        moves += [
+            (place.astype(np.intp), partial(by_place, name)) for name, place in chain.moved.items()
+        ]
+        for columns, moved in moves:
+            own = slopes(moved, len(columns)).T
+            blocks[1:3][..., columns] = own[:k], own[k : 2 * k]
+            force[np.ix_(chain.columns, columns)] = own[2 * k : 2 * k + m]
         return RowSlopes(blocks[0], blocks[1], blocks[2], blocks[3], force)

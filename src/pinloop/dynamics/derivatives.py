@@ -16,7 +16,7 @@ Off the manifold such rows contradict each other, or depend on each other no mor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -29,7 +29,7 @@ from ..model.moving_tree import JointChain, MovingTree
 from ..model.workspace import remembered
 from .equations import EquationsOfMotion
 from .native_derivatives import NativeSlopes, native_slopes
-from .parameters import Parameter
+from .parameters import Parameter, Placement
 from .solved_system import SolvedSystem
 
 
@@ -138,7 +138,7 @@ def derivatives_at(
     solved = SolvedSystem(equations, M, f if tau is None else f + tau, J, -gamma)
     a = solved.x
     tree = MovingTree(inputs.chain, q, v, a)
-    row = equations.rows.slopes(tree, (t, q, v, a), solved.multipliers)
+    row = equations.rows.slopes(tree, (t, q, v, a), solved.multipliers, inputs.elsewhere)
     load_q, load_v = tree.load_slopes()
     force_q, force_v = equations.force_slopes(tree, t, q, v)
     missing_v, accelerations_v = inputs.own(load_v - force_v), inputs.by_own(row.acceleration_v)
@@ -254,7 +254,10 @@ def jump_derivatives_at(
     solved = SolvedSystem(equations, M, M @ v, J, b)
     inputs, rest, dv = _Inputs(equations, parameters), np.zeros(n), solved.x - v
     row = equations.rows.slopes(
-        MovingTree(inputs.chain, q, solved.x, rest), (t, q, solved.x, rest), solved.multipliers
+        MovingTree(inputs.chain, q, solved.x, rest),
+        (t, q, solved.x, rest),
+        solved.multipliers,
+        inputs.elsewhere,
     )
     momentum_q, momentum_p = inputs.momentum_slopes(equations, t, q, dv)
     v_plus, impulses = solved.changes(
@@ -290,7 +293,8 @@ def _turning_slopes(
 ) -> tuple[Array, Array]:
     """Changes of ``J' lam - M x`` and of ``J x``; ``others``: number of inputs that do neither."""
     (t, q), rest, none = at, np.zeros(len(x)), np.zeros((len(lam), others))
-    row = equations.rows.slopes(MovingTree(inputs.chain, q, x, rest), (t, q, x, rest), lam)
+    tree = MovingTree(inputs.chain, q, x, rest)
+    row = equations.rows.slopes(tree, (t, q, x, rest), lam, inputs.elsewhere)
     momentum_q, momentum_p = inputs.momentum_slopes(equations, t, q, x)
     return (
         -inputs.side_by_side(momentum_q - row.force_q, [np.zeros((len(x), others))], momentum_p),
@@ -315,6 +319,10 @@ class _Inputs:
         self.columns = self.chain.columns
         self._plain = self.chain.model.nv == len(self.columns)  # in the same order
         self.labels = tuple(label for p in parameters for label in p.labels(robot))
+
+    def elsewhere(self, place: str, twist: Array) -> Mechanism:
+        """The robot with a joint or frame that a twist has moved; rows of loops as they are."""
+        return Placement(place).of_robot(replace(self._robot, regularization=None), twist)
 
     def momentum_slopes(
         self, equations: EquationsOfMotion, t: float, q: Array, x: Array
