@@ -15,6 +15,7 @@ Without loss (eta = 1) the rotor is part of the mass matrix, as its armature.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,22 +200,34 @@ class Drivetrain:
         self.names = [name for name in robot.joints for _ in range(robot.coordinates(name).nv)]
         nv = robot.nv
         self.single = np.array([robot.coordinates(name).nv == 1 for name in self.names], dtype=bool)
-        self._coulomb = np.where(self.single, robot.model.upperDryFrictionLimit, 0.0)
-        self._viscous = np.array(robot.model.damping)
-        self.reflected = np.array(robot.model.armature)
-        self.efficiency, self.limit, self.pull = np.ones(nv), np.full(nv, np.inf), np.ones(nv)
-        self.delay, self.rise = np.zeros(nv), np.zeros(nv)
-        self._extra, self._shape = np.zeros(nv), np.full(nv, np.inf)
-        self._short = np.zeros(nv)
-        self.motor_brake, self.joint_brake = np.zeros((2, nv)), np.zeros((2, nv))
-        self.teeth, none = np.zeros(nv, dtype=bool), np.zeros(nv)
-        self.fading = Fading(none, np.ones(nv), none.copy(), none.copy(), np.zeros(nv, np.intp))
-        self.pitch, self.tooth = np.zeros(nv), np.zeros(nv)
+        zeros, model = np.zeros(nv), robot.model
+        own: dict[str, Array] = {
+            "coulomb": np.where(self.single, model.upperDryFrictionLimit, 0.0),
+            **{"viscous": np.array(model.damping), "reflected": np.array(model.armature)},
+            **{name: np.ones(nv) for name in ("efficiency", "pull")},
+            **{name: np.full(nv, np.inf) for name in ("limit", "shape")},
+            **{
+                name: zeros.copy() for name in ("extra", "short", "delay", "rise", "pitch", "tooth")
+            },
+            **{"brakes": np.zeros((2, 2, nv)), "fading": np.zeros((4, nv))},
+        }
+        own["fading"][1] = 1.0
+        self.teeth, places = np.zeros(nv, dtype=bool), np.zeros(nv, np.intp)
         for name, brake in brakes.joints.items():
             _require_angle(robot, name, brake)
-            self._enter(self.columns[name], brake)
+            i = self.columns[name]
+            for key, number in drive_numbers(brake).items():
+                own[key][..., i] = number
+            self.teeth[i] = brake.kind == "tooth"
             if robot.coordinates(name).nv == 1:
-                self.fading.places[self.columns[name]] = robot.coordinates(name).q.start
+                places[i] = robot.coordinates(name).q.start
+        self._coulomb, self._extra, self._shape = own["coulomb"], own["extra"], own["shape"]
+        self._viscous, self._short, self.reflected = own["viscous"], own["short"], own["reflected"]
+        self.efficiency, self.limit, self.pull = own["efficiency"], own["limit"], own["pull"]
+        self.delay, self.rise = own["delay"], own["rise"]
+        self.pitch, self.tooth = own["pitch"], own["tooth"]
+        self.joint_brake, self.motor_brake = own["brakes"]
+        self.fading = Fading(*own["fading"], places)
         self.lossy = np.where(self.efficiency < 1.0, self.reflected, 0.0)
         self.has_losses = bool((self.efficiency < 1.0).any())
         self.has_peaks = bool(self._extra.any())
@@ -227,33 +240,6 @@ class Drivetrain:
         self.has_brake = self._braked | self.teeth
         self.static_brake = self.motor_brake[1] / self.efficiency + self.joint_brake[1]
         self.fades = bool(self.fading.some.any())
-
-    def _enter(self, i: int, brake: JointBrake) -> None:
-        ratio = brake.gear_ratio
-        self._coulomb[i], self._viscous[i] = brake.coulomb, brake.viscous
-        if brake.breakaway is not None and brake.breakaway > brake.coulomb:
-            self._extra[i], self._shape[i] = brake.breakaway - brake.coulomb, brake.stribeck_speed
-        if brake.rotor_inertia is not None:
-            self.reflected[i] = ratio**2 * brake.rotor_inertia
-        self.efficiency[i] = brake.efficiency
-        self._short[i] = ratio**2 * brake.short_circuit
-        if brake.drive_torque is not None:
-            self.limit[i] = ratio * brake.drive_torque
-        if brake.law == DriveTorque.name:
-            self.pull[i] = brake.torque_share
-        if brake.kind == "none":
-            return
-        self.delay[i], self.rise[i] = brake.delay, brake.rise
-        if brake.kind == "tooth":
-            self.teeth[i], self.pitch[i], self.tooth[i] = True, brake.pitch, brake.tooth_offset
-            self.rise[i] = 0.0
-            return
-        torques = brake.factor * np.array([brake.dynamic_torque, brake.static])
-        if brake.side == "motor":
-            self.motor_brake[:, i] = ratio * torques
-        else:
-            self.joint_brake[:, i] = torques
-        self.fading.enter(i, brake, self.motor_brake[0, i] + self.joint_brake[0, i])
 
     def friction(self, v: Array) -> Array:
         """Size of the dry friction at a speed (Stribeck), [N m]."""
@@ -411,6 +397,42 @@ class Drivetrain:
         if np.count_nonzero(powered):
             motor = motor + np.where(powered, self.drive(sliding), 0.0)
         return motor, joint + self._breakaway
+
+
+def drive_numbers(brake: JointBrake) -> dict[str, Any]:
+    """What a joint has in a drive train by its brake; what is not in it is as without one.
+
+    Among it are torques of the brake at the joint and before the gear, sliding and at rest, and how
+    they fall: share, speed, rate, heat at the begin. Numbers may be complex, see `TrainChanges`.
+    """
+    ratio, on_motor = brake.gear_ratio, brake.side == "motor"
+    numbers: dict[str, Any] = {
+        "coulomb": brake.coulomb,
+        "viscous": brake.viscous,
+        "efficiency": brake.efficiency,
+        "short": ratio**2 * brake.short_circuit,
+    }
+    if brake.breakaway is not None and brake.breakaway.real > brake.coulomb.real:
+        numbers |= {"extra": brake.breakaway - brake.coulomb, "shape": brake.stribeck_speed}
+    if brake.rotor_inertia is not None:
+        numbers["reflected"] = ratio**2 * brake.rotor_inertia
+    if brake.drive_torque is not None:
+        numbers["limit"] = ratio * brake.drive_torque
+    if brake.law == DriveTorque.name:
+        numbers["pull"] = brake.torque_share
+    if brake.kind == "tooth":
+        numbers |= {"delay": brake.delay, "pitch": brake.pitch, "tooth": brake.tooth_offset}
+    if brake.kind == "friction":
+        lever = ratio if on_motor else 1.0
+        torques = tuple(lever * brake.factor * x for x in (brake.dynamic_torque, brake.static))
+        fall = [0.0, 1.0, 0.0, 0.0]
+        if brake.fade_share.real > 0.0:
+            fall[:2] = brake.fade_share, brake.fade_speed / lever
+        if brake.fade_heat is not None:
+            fall[2:] = torques[0] / brake.fade_heat, brake.start_heat / brake.fade_heat
+        numbers |= {"delay": brake.delay, "rise": brake.rise, "fading": fall}
+        numbers["brakes"] = ((0.0, 0.0), torques) if on_motor else (torques, (0.0, 0.0))
+    return numbers
 
 
 def _require_angle(robot: Mechanism, name: str, brake: JointBrake) -> None:

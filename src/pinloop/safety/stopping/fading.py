@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...boundary.marks import Array
-from ..brakes.joint_brake import JointBrake
 
 
 class Fading(NamedTuple):
@@ -43,15 +42,6 @@ class Fading(NamedTuple):
     def some(self) -> NDArray[np.bool_]:
         """Mask of the coordinates whose brakes fade."""
         return np.asarray((self.share > 0.0) | (self.rate > 0.0))
-
-    def enter(self, column: int, brake: JointBrake, torque: float) -> None:
-        """Take the numbers of a brake, whose sliding torque at the joint is given."""
-        if brake.fade_share > 0.0:
-            ratio = brake.gear_ratio if brake.side == "motor" else 1.0
-            self.share[column], self.speed[column] = brake.fade_share, brake.fade_speed / ratio
-        if brake.fade_heat is not None:
-            self.rate[column] = torque / brake.fade_heat
-            self.begun[column] = brake.start_heat / brake.fade_heat
 
     def at_rest(self, slipped: Array) -> Array:
         """What is left of torques at rest, after so much slip."""

@@ -1,21 +1,24 @@
-"""How brakes, gears, friction and drives change with numbers of the brakes file, in closed form.
+"""How brakes, gears, friction and drives change with numbers of the brakes file.
 
-The numbers of a drive train are products of those of its file, and what acts is linear in them but
-for the efficiencies of gears and the speeds over which friction falls. A gear whose efficiency is
-one stays as it is: it could have losses in one direction only.
+The numbers of a drive train are products and quotients of those of its file: a step in the
+imaginary direction gives their derivatives to the last digit. What acts is linear in them but for
+the efficiencies of gears and the speeds over which friction falls. A gear whose efficiency is one
+stays as it is: it could have losses in one direction only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from ...boundary.marks import Array
-from ..brakes.joint_brake import JointBrake
-from .drivetrain import Drivetrain, SlidingTorques
+from ...tolerances import COMPLEX_STEP
+from ..brakes.joint_brake import JOINT_PARAMETERS, JointBrake
+from .drivetrain import Drivetrain, SlidingTorques, drive_numbers
 from .fading import FadeChanges, PhaseFade
 from .inputs import TORQUE, StopInput, brake_number
 from .phase import Phase, breakaway_directions, motor_bounds
@@ -67,47 +70,24 @@ class TrainChanges:
 
     def __init__(self, train: Drivetrain, inputs: Sequence[StopInput]) -> None:
         self._train, shape = train, (len(inputs), train.robot.nv)
-        self.brake = np.zeros((2, 2, *shape))
-        self.coulomb, self.extra, self.shape = np.zeros((3, *shape))
-        self.viscous, self.short, self.reflected, self.efficiency = np.zeros((4, *shape))
-        self.limit, self.delay, self.rise, self.pull = np.zeros((4, *shape))
-        self.fading = np.zeros((4, *shape))
+        parts = {"brakes": (2, 2, *shape), "fading": (4, *shape)}
+        by = {name: np.zeros(parts.get(name, shape)) for name in _NUMBERS}
         for k, of in enumerate(inputs):
             joints = [of.joint] if of.joint in train.brakes.joints else [*train.brakes.joints]
-            for joint in joints:
-                self._enter(k, of, train.columns[joint], train.brakes.joints[joint])
+            for joint in joints if of.quantity in (TORQUE, *JOINT_PARAMETERS) else ():
+                brake = train.brakes.joints[joint]
+                if (value := brake_number(brake, of.quantity)) is None:
+                    continue
+                beside = _beside(brake, of.quantity, value, 1.0 if of.joint else value)
+                for name, number in drive_numbers(beside).items():
+                    if name in by:
+                        by[name][..., k, train.columns[joint]] = np.imag(number) / COMPLEX_STEP
+        self.brake, self.fading = by["brakes"], by["fading"]
+        self.coulomb, self.extra, self.shape = by["coulomb"], by["extra"], by["shape"]
+        self.viscous, self.short, self.reflected = by["viscous"], by["short"], by["reflected"]
+        self.efficiency, self.limit, self.pull = by["efficiency"], by["limit"], by["pull"]
+        self.delay, self.rise = by["delay"], by["rise"]
         self.lossy = np.where(train.efficiency < 1.0, self.reflected, 0.0)
-
-    def _enter(self, k: int, of: StopInput, column: int, brake: JointBrake) -> None:
-        """Enter what an input changes at a joint."""
-        quantity, at = of.quantity, (k, column)
-        if quantity not in _QUANTITIES or (value := brake_number(brake, quantity)) is None:
-            return
-        by = 1.0 if of.joint else value
-        if quantity in _PLAIN:
-            getattr(self, quantity)[at] = by
-        elif quantity == "coulomb":
-            self.coulomb[at], self.extra[at] = by, -by if brake.uses("breakaway") else 0.0
-        elif quantity == "breakaway":
-            self.extra[at] = by
-        elif quantity == "stribeck_speed":
-            self.shape[at] = by
-        elif quantity == "short_circuit":
-            self.short[at] = by * brake.gear_ratio**2
-        elif quantity == "rotor_inertia":
-            self.reflected[at] = by * brake.gear_ratio**2
-        elif quantity == "drive_torque":
-            self.limit[at] = by * brake.gear_ratio
-        elif quantity == "torque_share":
-            self.pull[at] = by
-        elif quantity == "gear_ratio":
-            self.short[at] = 2.0 * by * brake.gear_ratio * brake.short_circuit
-            self.reflected[at] = 2.0 * by * brake.gear_ratio * (brake.rotor_inertia or 0.0)
-            self.limit[at] = by * (brake.drive_torque or 0.0)
-        if brake.kind == "friction":
-            torques = by * _torque_changes(brake, quantity)
-            self.brake[int(brake.side == "motor"), :, k, column] = torques
-            self.fading[:, k, column] = _fade_changes(brake, quantity, by, float(torques[0]))
 
     def sliding_torques(self, phase: Phase, engagement: Engagement) -> SlidingTorques:
         """Changes of the torques of what slides in a phase."""
@@ -227,42 +207,20 @@ class TrainChanges:
         return np.asarray(by * self.efficiency)
 
 
-_PLAIN = ("viscous", "efficiency", "delay", "rise")
-"""Numbers that are the same in the file and in the drive train."""
-_TORQUES = (TORQUE, "dynamic_torque", "static_torque", "band", "gear_ratio")
-_QUANTITIES = (
-    *(*_PLAIN, *_TORQUES, "coulomb", "breakaway", "stribeck_speed", "short_circuit"),
-    *("rotor_inertia", "drive_torque", "torque_share"),
-    *("fade_share", "fade_speed", "fade_heat", "start_heat"),
+_NUMBERS = (
+    *("coulomb", "extra", "shape", "viscous", "short", "reflected", "efficiency", "limit"),
+    *("pull", "delay", "rise", "brakes", "fading"),
 )
+"""What of `drive_numbers` a motion depends on smoothly."""
 
 
-def _torque_changes(brake: JointBrake, quantity: str) -> Array:
-    """Changes of the torques of a friction brake at its joint, sliding and at rest, shape (2,)."""
-    torques = np.array([brake.dynamic_torque, brake.static])
-    ratio = brake.gear_ratio if brake.side == "motor" else 1.0
-    follows = float(brake.static_torque is None)
-    changes = {
-        TORQUE: brake.factor * torques,
-        "dynamic_torque": brake.factor * np.array([1.0, follows]),
-        "static_torque": np.array([0.0, brake.factor]),
-        "band": brake.tolerance * torques,
-        "gear_ratio": brake.factor * torques / ratio * float(brake.side == "motor"),
-    }
-    return np.asarray(ratio * changes.get(quantity, np.zeros(2)))
-
-
-def _fade_changes(brake: JointBrake, quantity: str, by: float, torque: float) -> Array:
-    """Changes of how a torque falls, see `TrainChanges.fading`; ``torque``: of itself, (4,)."""
-    ratio = brake.gear_ratio if brake.side == "motor" else 1.0
-    share = by if quantity == "fade_share" else 0.0
-    speed = by / ratio if quantity == "fade_speed" else 0.0
-    if quantity == "gear_ratio" and brake.side == "motor":
-        speed = -by * brake.fade_speed / ratio**2
-    if brake.fade_heat is None:
-        return np.array([share, speed, 0.0, 0.0])
-    rate, begun = torque / brake.fade_heat, float(quantity == "start_heat") * by / brake.fade_heat
-    if quantity == "fade_heat":
-        rate = -by * brake.factor * ratio * brake.dynamic_torque / brake.fade_heat**2
-        begun = -by * brake.start_heat / brake.fade_heat**2
-    return np.array([share, speed, rate, begun])
+def _beside(brake: JointBrake, quantity: str, value: float, by: float) -> JointBrake:
+    """A brake with a number that is larger by a step in the imaginary direction."""
+    beside, step = copy(brake), 1j * COMPLEX_STEP
+    numbers = {quantity: value + step * by}
+    if quantity == TORQUE:
+        torques = {"dynamic_torque": brake.dynamic_torque, "static_torque": brake.static_torque}
+        numbers = {name: x + step * x for name, x in torques.items() if x is not None}
+    for name, number in numbers.items():
+        object.__setattr__(beside, name, number)  # it is no brake for anybody else
+    return beside
