@@ -20,22 +20,15 @@ CONFIDENCE, SHARE = 0.95, 0.99
 """What reports say: with 95 % confidence 99 % of the cases are below."""
 
 
-def proven_share(count: int, confidence: float = CONFIDENCE) -> float:
-    """Share of all cases that are below the largest of so many samples, with a confidence."""
-    return float((1.0 - confidence) ** (1.0 / count))
+def proven_share(count: int) -> float:
+    """Share of all cases that are below the largest of so many samples."""
+    return float((1.0 - CONFIDENCE) ** (1.0 / count))
 
 
-def needed_samples(share: float = SHARE, confidence: float = CONFIDENCE) -> int:
-    """How many samples it takes until such a share is below the largest of them."""
-    return int(np.ceil(np.log(1.0 - confidence) / np.log(share)))
-
-
-def upper_bound(
-    values: Array, share: float = SHARE, confidence: float = CONFIDENCE
-) -> float | None:
+def upper_bound(values: Array, share: float = SHARE) -> float | None:
     """The smallest sample below which such a share of all cases is; None if there are too few."""
     below = bdtr(np.arange(len(values), dtype=float), len(values), share)  # P(Bin < k + 1)
-    ranks = np.flatnonzero(below >= confidence) + 1
+    ranks = np.flatnonzero(below >= CONFIDENCE) + 1
     return float(np.sort(values)[ranks[0] - 1]) if len(ranks) else None
 
 
