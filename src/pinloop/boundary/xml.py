@@ -180,25 +180,35 @@ def parse_xml(text: str | bytes, source: str) -> Element:
     try:
         return _parse(text, source)
     except LoadError:
-        mended = _mended(text)
-        if mended == text:
-            raise
-        return _parse(mended, source)
+        return _parse(_mended(_decoded(text)), source)
 
 
-# Latin-1 gives every byte one character, and leaves what is ASCII as it is.
+_ENCODING = re.compile(rb"<\?xml\s[^>]*encoding\s*=\s*[\"']([\w.:-]+)")
 _LATE_DECLARATION = re.compile(r"\s+(<\?xml\s[^>]*\?>)")
 _OPENING = re.compile(r"<!--|<!\[CDATA\[")
 
 
-def _mended(text: str | bytes) -> str | bytes:
+def _decoded(text: str | bytes) -> str:
+    """The characters of a document; where bytes are not in the encoding that it names, Latin-1."""
+    if isinstance(text, str):
+        return text
+    named = _ENCODING.search(text[:1000])
+    for encoding in ([named[1].decode()] if named else []) + ["utf-8"]:
+        try:
+            characters = text.decode(encoding)
+        except (LookupError, ValueError):
+            continue
+        if "<" in characters:  # two bytes to a character make other signs of most bytes
+            return characters
+    return text.decode("latin-1")
+
+
+def _mended(text: str) -> str:
     """The document without three slips that expat alone refuses; every line keeps its number.
 
     Comments, in which ``--`` must not occur, are blanked, and what is then white space before the
     XML declaration goes behind it.
     """
-    if isinstance(text, bytes):
-        return str(_mended(text.decode("latin-1"))).encode("latin-1")
     parts: list[str] = []
     at = 0
     while opening := _OPENING.search(text, at):
@@ -213,6 +223,7 @@ def _mended(text: str | bytes) -> str | bytes:
     text = "".join([*parts, text[at:]])
     if "\0" not in (ending := text.rstrip("\0")):
         text = ending  # strings of C that were written with their end
+    text = text.removeprefix("\ufeff")
     if match := _LATE_DECLARATION.match(text):
         begin, end = match.span(1)
         text = text[begin:end] + text[:begin] + text[end:]
