@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pinloop.errors import LoadError
 from pinloop.model.description import GROUND, Body, Description
+from pinloop.model.mechanism import build
 
 from .forward import about, joint_named, placements, shift, turn
 from .mjcf_by_hand import MASS, model, read
@@ -72,6 +73,8 @@ def test_joints_of_one_body_act_in_order_and_in_its_frame() -> None:
     names = [body.name for body in description.bodies]
     assert names == ["a@h", "a@s", "a", "c"]
     assert all(body(description, name).mass == 0 for name in ("a@h", "a@s"))
+    # They are not in the file, and nothing is to be said of them.
+    assert not build(description).warnings
 
 
 def test_ref_is_the_coordinate_of_the_initial_pose() -> None:
@@ -231,7 +234,7 @@ def test_what_is_not_read_is_said_once_with_file_and_line() -> None:
 <tendon><spatial/></tendon>
 <contact/><deformable/>
 <worldbody><body name="b" mocap="true" gravcomp="1" color="red">{MASS}<camera/>
-<flexcomp/></body><light/><geom type="plane" size="0 0 1"/></worldbody></mujoco>"""
+<flexcomp/><flexcomp rigid="true"/></body><light/><geom type="plane" size="0 0 1"/></worldbody></mujoco>"""
     )
     expected = [
         "robot.xml:1: <option> has wind",

@@ -126,6 +126,8 @@ def test_what_moves_without_mass_is_warned_of_unless_only_kinematics_is_wanted()
     )
     assert build(description).warnings == ("link 'tip' moves but has no mass",)
     assert build(description, kinematics_only=True).warnings == ()
+    between = replace(description, bodies=(*description.bodies[:1], Body("tip", is_between=True)))
+    assert build(between).warnings == ()
     (warning,) = build(with_body(inertia=constant(-np.eye(3)))).warnings
     assert "link 'crank' has an inertia that is not positive definite" in warning
     # A rotor gives the joint inertia of its own.

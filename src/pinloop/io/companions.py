@@ -195,7 +195,7 @@ def _changed(joint: Joint, kind: str) -> tuple[list[Joint], list[Body]]:
         return [Joint(joint.name, make_pair("spherical"), *ends, frame_a, frame_b, joint.cut)], []
     axes = kind[-2:]
     first, second = (turn(align_z(np.eye(3)["XYZ".index(axis)])) for axis in axes)
-    pair, cross = make_pair("revolute"), Body(f"{joint.name}_cross")
+    pair, cross = make_pair("revolute"), Body(f"{joint.name}_cross", is_between=True)
     # The body in between must be reached even where the joint itself closes a loop.
     carried = joint.parent, cross.name, frame_a * first, first, False if joint.cut else joint.cut
     closing = cross.name, joint.child, second, frame_b * second, joint.cut

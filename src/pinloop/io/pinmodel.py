@@ -77,7 +77,7 @@ def read_model(model: pin.Model) -> Description:
                 part_name = f"{name}_{number}"
             if number < len(parts):
                 child = f"{names[index]}@{number}"
-                bodies.append(Body(child))
+                bodies.append(Body(child, is_between=True))
             joints.append(_joint(kind, part_name, parent, child, placement * local, source))
             parent, placement = child, pin.SE3.Identity()
         if len(parts) > 1:

@@ -62,6 +62,8 @@ class Body:
         com: centre of mass in the body frame [m], shape (3,).
         inertia: rotational inertia about the centre of mass, body axes [kg m^2], shape (3, 3).
         place: file and line where it is described, for messages; None if unknown.
+        is_between: it stands between two joints that join the same two bodies of the file, and is
+            in no file itself.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Body:
     com: Array = field(default_factory=lambda: constant(np.zeros(3)))
     inertia: Array = field(default_factory=lambda: constant(np.zeros((3, 3))))
     place: tuple[str, int] | None = None
+    is_between: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "com", constant(self.com))

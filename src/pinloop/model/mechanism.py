@@ -450,7 +450,7 @@ def require_robot(value: object) -> None:
 
 def blamed_links(error: Exception, robot: Mechanism) -> str:
     """Return what an error that says the mass matrix is singular owes: the links without mass."""
-    return lacking_mass(robot.model) if isinstance(error, SingularMass) else ""
+    return lacking_mass(robot.description, robot.model) if isinstance(error, SingularMass) else ""
 
 
 @contextmanager

@@ -272,21 +272,21 @@ def warn_of_masses(description: Description, model: pin.Model) -> Description:
         if _has_negative_moment(body):
             seen.add(body.name)
             remark(_NOT_DEFINITE, [body.name], body.inertia)
-    carried = _links_of(model)
+    between, carried = _between(description), _links_of(model)
     for index, problem in _moving_masses(model):
         names = carried[index]
-        if not seen & {*names}:
+        if not (seen | between) & {*names}:
             remark(problem, names, model.inertias[index].inertia)
     return replace(description, warnings=(*description.warnings, *remarks.texts()))
 
 
-def lacking_mass(model: pin.Model) -> str:
+def lacking_mass(description: Description, model: pin.Model) -> str:
     """Say which links make the mass matrix singular, as far as single ones do; else ""."""
     lacking = [index for index, problem in _moving_masses(model) if problem != _IMPOSSIBLE]
     # What carries nothing with mass is to blame before what hangs in the middle of a chain.
     ends = [i for i in lacking if not any(model.inertias[k].mass for k in model.subtrees[i])]
-    carried = _links_of(model)
-    names = [name for index in ends or lacking for name in carried[index]]
+    between, carried = _between(description), _links_of(model)
+    names = [name for index in ends or lacking for name in carried[index] if name not in between]
     if not names:
         return ""
     verb = "lacks" if len(names) == 1 else "lack"
@@ -338,6 +338,10 @@ def _has_negative_moment(body: Body) -> bool:
     moments = np.linalg.eigvalsh(body.inertia)
     # Below a radius of gyration of a micrometre, a sign is rounding.
     return bool(moments[0] < -SAME * moments[2] - GYRATION * body.mass - MOMENT_DUST)
+
+
+def _between(description: Description) -> set[str]:
+    return {body.name for body in description.bodies if body.is_between}
 
 
 def _links_of(model: pin.Model) -> dict[int, list[str]]:

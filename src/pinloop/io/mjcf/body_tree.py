@@ -128,6 +128,8 @@ class Tree:
             elif child.tag == "attach":
                 child.require("model")
                 self.attachments.append((child, name, frame))
+            elif child.tag == "flexcomp" and flag(child, "rigid", False):
+                continue  # a surface of its body, without mass
             elif child.tag in ("flexcomp", "composite"):
                 self._has_soft_parts = True
                 self._document.warn(
@@ -170,7 +172,7 @@ class Tree:
             child = name
             if number < len(joints) - 1:
                 child = self._body_names.new(f"{name}@{joint.name}")
-                self.bodies.append(Body(child))
+                self.bodies.append(Body(child, is_between=True))
                 self.placements[child] = self.placements[name]
             if not joint.pair.rows and parent != GROUND:
                 raise element.error(f"is free, but its body '{name}' is not a child of the world")
