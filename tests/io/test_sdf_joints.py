@@ -404,3 +404,5 @@ def test_a_detachable_joint_welds_links_in_their_initial_pose() -> None:
     other = model(tree + detachable("cube"), third)
     assert not [one for one in other.joints if one.cut]
     assert "attaches the model 'cube', which is not loaded; left out" in other.warnings[0]
+    both = model(tree + detachable("cube") + detachable("ball"), third)
+    assert both.warnings[0].endswith("'cube', which is not loaded; left out; likewise 'ball'")

@@ -136,7 +136,10 @@ def _detachable(scope: Scope, remarks: Remarks) -> list[Joint]:
             around = [scope.frames, scope.outer.frames if scope.outer is not None else {}]
             target = next((f[name].inside for f in around if name in f), None)
         if target is None:
-            remarks.add(plugin, f"attaches the model '{name}', which is not loaded; left out")
+            problem = (
+                f"a DetachableJoint attaches the model '{name}', which is not loaded; left out"
+            )
+            remarks.about((plugin.source, "detached"), name or "", f"{plugin.where}: {problem}")
             continue
         parent, child = scope.link(plugin, "parent_link"), target.link(plugin, "child_link")
         placement = scope.placement(parent).actInv(scope.placement(child))
