@@ -50,6 +50,7 @@ STRANGE: dict[str, Any] = {
     "long text": "x" * 5000,
     "escape": "\x1b[2J\n\0",
     "bytes": b"bytes",
+    "memory": memoryview(b"bytes"),
     "odd": Odd(),
     "type": int,
     "list": [1, "a", None],

@@ -234,7 +234,8 @@ def test_what_is_not_read_is_said_once_with_file_and_line() -> None:
 <tendon><spatial/></tendon>
 <contact/><deformable/>
 <worldbody><body name="b" mocap="true" gravcomp="1" color="red">{MASS}<camera/>
-<flexcomp/><flexcomp rigid="true"/></body><light/><geom type="plane" size="0 0 1"/></worldbody></mujoco>"""
+<flexcomp/><flexcomp rigid="true"/></body><light/><geom type="plane" size="0 0 1"/></worldbody>
+</mujoco>"""
     )
     expected = [
         "robot.xml:1: <option> has wind",

@@ -367,9 +367,13 @@ def test_a_robot_drawn_again_is_the_same_bytes(
     assert len(sent[0]) > 10
 
 
-def test_what_is_no_viewer_is_refused(robot: pl.Mechanism, vis: Any, tmp_path: Path) -> None:
+def test_what_is_no_viewer_is_refused(
+    robot: pl.Mechanism, run: pl.Trajectory, vis: Any, tmp_path: Path
+) -> None:
     with pytest.raises(pl.BadValue, match=r"give a meshcat\.Visualizer"):
         pl.view(robot, viewer="http://127.0.0.1:7000")
+    with pytest.raises(pl.BadValue, match=r"give a meshcat\.Visualizer"):
+        run.animation("http://127.0.0.1:7000")
     with pytest.raises(pl.BadValue, match="leave out html or viewer"):
         pl.view(robot, viewer=vis, html=tmp_path / "a.html")  # type: ignore[call-overload]
 

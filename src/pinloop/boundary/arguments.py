@@ -15,7 +15,7 @@ import math
 import os
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache, wraps
 from itertools import repeat
@@ -244,7 +244,7 @@ def _holds(value: Any, origin: Any, parts: tuple[Any, ...]) -> bool:
         return all(_fits(k, parts[0]) and _fits(v, parts[1]) for k, v in value.items())
     if isinstance(value, (str, bytes)):
         return False  # its letters are not what is meant
-    if isinstance(value, (list, tuple, set, frozenset, Mapping, np.ndarray)) and parts:
+    if isinstance(value, Collection) and parts:
         if origin is tuple and parts[-1] is not Ellipsis:
             return len(value) == len(parts) and all(map(_fits, value, parts))
         return all(_fits(item, parts[0]) for item in value)

@@ -16,9 +16,9 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 from pinocchio.visualize import MeshcatVisualizer
 
-from ...boundary.arguments import public
+from ...boundary.arguments import public, require_kind
 from ...boundary.marks import Array
-from ...errors import BadValue, UnknownName, shown
+from ...errors import UnknownName
 from ...model.mechanism import Mechanism, require_robot
 from ...model.pairs import align_z
 from ...simulation.trajectory import Trajectory
@@ -60,11 +60,7 @@ class MeshcatRobot(MeshcatVisualizer):
     """
 
     def __init__(self, viewer: Any, robot: Mechanism) -> None:
-        if not isinstance(viewer, meshcat.Visualizer):
-            raise BadValue(
-                f"the viewer is {shown(viewer)}; give a meshcat.Visualizer, or view the robot "
-                "without one"
-            )
+        _require_viewer(viewer)
         require_robot(robot)
         super().__init__(robot.model, pin.GeometryModel(), pin.GeometryModel())
         self.robot = robot
@@ -336,10 +332,17 @@ def show_run(run: Trajectory, viewer: Any, **options: Any) -> MeshcatRobot:
     return display
 
 
+def _require_viewer(viewer: Any) -> None:
+    way_out = "give a meshcat.Visualizer, or leave it out"
+    require_kind(viewer, meshcat.Visualizer, "viewer", way_out)
+
+
 def animate(run: Trajectory, viewer: Any = None, **options: Any) -> Any:
     """A run as an animation of meshcat; ``options`` are the fields of `ReplayOptions`."""
     wanted = ReplayOptions(**options)
     force_names(run, wanted.forces)
+    if viewer is not None:
+        _require_viewer(viewer)
     path = meshcat.path.Path(("meshcat",)) if viewer is None else viewer.path
     return _animation(run, run_replay(run, wanted), path, wanted)
 
