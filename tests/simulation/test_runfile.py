@@ -84,6 +84,7 @@ BOMB = "a0: &a0 [1]\n" + "".join(f"a{k}: &a{k} [{'*a' + str(k - 1) + ', '}*a{k -
 CHANGES: dict[str, Callable[[Members], object]] = {
     "no number": set_part("q", (1, 0), np.nan),
     "endless": set_part("v", (1, 0), np.inf),
+    "hardly a number": set_part("t", -1, 1e300),
     "back in time": set_part("t", 3, -1.0),
     "a mode that is not there": set_part("mode", 1, 7),
     "a negative mode": set_part("mode", 1, -1),

@@ -47,6 +47,8 @@ _INNER = "inner"
 """Array of runs whose steps are no quintics."""
 _LARGEST = 2**30
 """Bytes of a file, and of all that is in it when it is unpacked."""
+_BEYOND = 1e100
+"""A number whose square is one, too."""
 _LONGEST_HEADER = 10_000
 _Count = Annotated[int, Range(least=0)]
 
@@ -281,8 +283,8 @@ def _check_arrays(robot: Mechanism, arrays: Mapping[str, NDArray[Any]], modes: i
                 f"'{name}' is of kind {array.dtype} and shape {array.shape}; {count} states of "
                 f"this robot need {np.dtype(kind)} and {shape}"
             )
-        if not np.all(np.isfinite(array)):
-            raise BadValue(f"'{name}' has numbers that are not finite")
+        if not np.all(np.abs(array) < _BEYOND):
+            raise BadValue(f"'{name}' has numbers that are not finite, or beyond {_BEYOND:g}")
     if np.any(np.diff(arrays["t"]) < 0):
         raise BadValue("its times go back")
     if arrays["mode"].min() < 0 or arrays["mode"].max() >= modes:
