@@ -297,3 +297,12 @@ def test_a_loop_that_its_kept_rows_do_not_close_is_told(until: float, events: li
         pl.simulate(machine, machine.neutral, until=until, method=pl.MuntheKaas("rk4", step=0.05),
                     events=events)  # fmt: skip
     assert caught.value.trajectory.t[-1] <= 0.4
+
+
+def test_a_run_without_end_says_when_it_is_too_long_to_be_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pinloop.integrate.recording._MOST", 100)
+    with pytest.raises(pl.SimulationFailed, match=r"more than 100 states; keep fewer") as failure:
+        arm((), until=1e300)
+    assert 50 < len(failure.value.trajectory.t) <= 100

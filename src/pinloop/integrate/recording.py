@@ -22,7 +22,7 @@ Inside = Callable[[float], tuple[Array, Array, Array]]
 """Configuration, velocity and acceleration at a time inside a step."""
 
 _MOST = 1e7
-"""States at equal intervals of a run."""
+"""States of a run: some 5 GB."""
 
 
 class States(NamedTuple):
@@ -209,6 +209,8 @@ class EveryStep:
 
     def _resize(self, count: int) -> None:
         """Room for so many states. `numpy.ndarray.resize` moves memory, nobody else has views."""
+        if count > _MOST:
+            raise BadValue(f"the run has more than {_MOST:g} states; keep fewer (save_every)")
         # Times last: their number is the room that is there, also after Ctrl-C.
         for array in (self._inner, self.q, self._v, self._a, self._psi, self._mode, self._t):
             if array is not None:

@@ -53,7 +53,7 @@ Limits = Literal["warn", "stop", "end stop"] | EndStops
 _MOST_STEPS = 1e9
 """Fixed steps of a run: a day's work."""
 _MOST_KEPT = 1e7
-"""Fixed steps of a run that keeps all of them: some 5 GB."""
+"""Fixed steps of a run that keeps all of them."""
 
 
 @public
