@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -361,6 +362,8 @@ def test_xacro_is_expanded_where_it_is_installed(
             return Expanded()
 
     monkeypatch.setitem(sys.modules, "xacro", Package)
+    arguments = SimpleNamespace(_eval_find=None)
+    monkeypatch.setitem(sys.modules, "xacro.substitution_args", arguments)
     assert_closed(pl.load(path))
     lost = path.rename(tmp_path / "lost.urdf.xacro")
     with pytest.raises(pl.LoadError, match="cannot be expanded by xacro: no such property 'long'"):
@@ -379,3 +382,23 @@ def test_the_real_xacro(tmp_path: Path) -> None:
     path = tmp_path / "bars.urdf.xacro"
     path.write_text(text.replace('xyz="2 0 0"', 'xyz="${long} 0 0"'))
     assert_closed(pl.load(path))
+
+
+def test_xacro_finds_packages_where_meshes_are_looked_for(tmp_path: Path) -> None:
+    pytest.importorskip("xacro")
+    parts = tmp_path / "spare parts" / "arm_parts"
+    (parts / "urdf").mkdir(parents=True)
+    (parts / "package.xml").write_text("<package/>")
+    named = '<robot name="bars" xmlns:xacro="http://ros.org/wiki/xacro">'
+    macro = '<xacro:property name="long" value="2"/>'
+    (parts / "urdf" / "sizes.xacro").write_text(f"{named}{macro}</robot>")
+    path = tmp_path / "bars.xacro"
+    include = '<xacro:include filename="$(find arm_parts)/urdf/sizes.xacro"/>'
+    text = bars(ends()).replace('<robot name="bars">', named + include)
+    path.write_text(text.replace('xyz="2 0 0"', 'xyz="${long} 0 0"'))
+    for folder in (parts, parts.parent):
+        assert_closed(pl.load(path, package_dirs=folder))
+    with pytest.raises(pl.LoadError, match="package 'arm_parts' is not found; name the folder"):
+        pl.load(path)
+    # Among the folders above that of the robot.
+    assert_closed(pl.load(path.rename(parts / "urdf" / "bars.xacro")))

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path, PurePath
+from threading import Lock
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
@@ -175,16 +176,25 @@ def report_missing(missing: list[Element], remarks: Remarks) -> None:
 
 # -- what becomes a URDF --------------------------------------------------------------------------
 
+_EXPANDING = Lock()
+"""xacro keeps its macros, and how it finds packages, in its modules."""
+
 
 def is_xacro(root: Element) -> bool:
     """Whether a document holds macros of xacro at its top."""
     return any(child.tag.startswith("xacro:") for child in root.children)
 
 
-def expand_xacro(root: Element, path: Path | None) -> Element:
-    """Run xacro on the file of a document; includes are relative to it."""
+def expand_xacro(
+    root: Element, path: Path | None, package_dirs: Iterable[str | Path] = ()
+) -> Element:
+    """Run xacro on the file of a document.
+
+    Includes are relative to it; ``$(find package)`` looks where meshes are looked for, too.
+    """
     try:
         xacro: Any = importlib.import_module("xacro")
+        arguments: Any = importlib.import_module("xacro.substitution_args")
     except ImportError:
         raise root.error(
             "holds xacro macros; install xacro (pip install 'pinloop[xacro]'), or run it and load "
@@ -192,14 +202,30 @@ def expand_xacro(root: Element, path: Path | None) -> Element:
         ) from None
     if path is None:
         raise root.error("holds xacro macros; give the file, to which its includes are relative")
-    try:
-        text: str = xacro.process_file(str(path)).toprettyxml(indent="  ")
-    except Exception as error:  # whatever the expressions of the file raise
-        reason = " ".join(str(error).split())[:200]
-        advice = ""
-        if "ament_index" in reason or "rospkg" in reason:
-            advice = "; $(find package) needs ROS: run xacro there and load what it writes"
-        raise root.error(f"cannot be expanded by xacro: {reason}{advice}") from None
+    resolve, find_by_ros = make_resolver(path.parent, package_dirs), arguments._eval_find
+
+    missing: list[str] = []
+
+    def find(package: str) -> str:
+        if manifest := resolve(f"package://{package}/package.xml"):
+            return str(manifest.parent)
+        missing[:] = [package]
+        folder = str(find_by_ros(package))
+        missing.clear()
+        return folder
+
+    with _EXPANDING:
+        arguments._eval_find = find
+        try:
+            text: str = xacro.process_file(str(path)).toprettyxml(indent="  ")
+        except Exception as error:  # whatever the expressions of the file raise
+            reason = " ".join(str(error).split())[:200]
+            if missing:
+                reason = f"package '{missing[0]}' is not found; name the folder that holds it with "
+                reason += "package_dirs, on the command line with --package-dir"
+            raise root.error(f"cannot be expanded by xacro: {reason}") from None
+        finally:
+            arguments._eval_find = find_by_ros
     return parse_xml(text, f"{root.source} (expanded)")
 
 

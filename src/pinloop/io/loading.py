@@ -226,7 +226,7 @@ def _from_text(
     if _is_xml(text) or (path is not None and path.suffix.lower() in _XML_SUFFIXES):
         root = parse_xml(text, name)
         if is_xacro(root):
-            root = expand_xacro(root, path)
+            root = expand_xacro(root, path, folders)
         return _from_xml(root, None if path is None else path.parent, folders, model)
     for begins, kind in _OTHERS:
         if content[:512].lstrip().startswith(begins):
