@@ -16,7 +16,7 @@ from ...integrate import INNER, TURN, MuntheKaas, Step, hermite, refined, slope_
 from ...model.mechanism import Mechanism
 from ...simulation.limits import JointEnd
 from ...simulation.modes import RobotManifold
-from ...simulation.passages import State
+from ...simulation.passages import Passage, State
 from ...simulation.trajectory import Trajectory
 from .drivetrain import Drivetrain
 from .phase import Phase, PhaseEvent, PhaseTables
@@ -66,11 +66,16 @@ class StopHistory:
         """New equations of motion of the robot that stopped."""
         run = self.run
         equations = robot_equations(self.robot).around(float(run.t[0]), run.q[0])
-        return StopEquations(equations, self.train, self.tables)
+        return StopEquations(equations, self.train, self.tables, self.passages)
 
     @cached_property
     def tables(self) -> dict[Phase, PhaseTables]:
         """What follows from the phases, as far as somebody has entered them."""
+        return {}
+
+    @cached_property
+    def passages(self) -> dict[tuple[float, bytes], Passage]:
+        """The branches, as far as somebody has opened them, see `StopEquations`."""
         return {}
 
     def enter(self, equations: StopEquations, k: int, *, inside: bool = False) -> None:

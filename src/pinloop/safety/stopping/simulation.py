@@ -626,4 +626,5 @@ class StopSimulation:
             causes=tuple(self.causes),
         )
         history.tables.update(self.equations.known_tables)
+        history.passages.update(self.equations.passages)
         return history

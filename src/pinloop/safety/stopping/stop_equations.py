@@ -63,6 +63,7 @@ class StopEquations:
         equations: those of the robot, without forces.
         train: brakes, gears, friction, drives.
         known: tables of phases that have been entered, and of those that will be.
+        passages: passages that have been opened, by time and velocity where they start.
 
     Attributes:
         weight: size of the weight of all bodies in the metric of the inverse of the mass matrix.
@@ -79,12 +80,13 @@ class StopEquations:
         equations: EquationsOfMotion,
         train: Drivetrain,
         known: dict[Phase, PhaseTables] | None = None,
+        passages: dict[tuple[float, bytes], Passage] | None = None,
     ) -> None:
         self.equations, self.train = equations, train
         self._plain = equations.system_along_run()
         native = equations.wanted_engine == "native"
         self.kernel = stop_dynamics(equations.rows, equations.rank) if native else None
-        self._passages: dict[tuple[float, bytes], Passage] = {}
+        self.passages = {} if passages is None else passages
         self._without_branch: set[tuple[float, bytes, bytes]] = set()
         self.follow(None)
         self.evaluations = 0
@@ -120,9 +122,9 @@ class StopEquations:
         """The passage that starts at a state."""
         t, q, v = start
         key = t, v.tobytes()
-        if key not in self._passages:
-            self._passages[key] = Passage(self.equations, t, q, v)
-        return self._passages[key]
+        if key not in self.passages:
+            self.passages[key] = Passage(self.equations, t, q, v)
+        return self.passages[key]
 
     def passage_of(self, t: float, q: Array, v: Array) -> Passage:
         """The branch of a state, see `open_passage`: where there is none, it is looked for once."""
@@ -130,10 +132,13 @@ class StopEquations:
         if state in self._without_branch:
             raise NoBranch("there is no branch, as was found before")
         try:
-            return open_passage(self.equations, t, q, v)
+            passage = open_passage(self.equations, t, q, v)
         except NoBranch:
             self._without_branch.add(state)
             raise
+        start = passage.start
+        self.passages[start[0], start[2].tobytes()] = passage
+        return passage
 
     def enter(self, phase: Phase, known: Known | None = None) -> None:
         """Let a phase begin, or go back to one that has been; ``known``: see `PhaseTables`."""
