@@ -1,4 +1,7 @@
 // What Python sees. Names and shapes are in `_kernel.pyi`.
+#include <algorithm>
+#include <numeric>
+
 #include "dynamics.hpp"
 #include "steps_module.hpp"
 #include "stop_dynamics.hpp"
@@ -92,6 +95,25 @@ std::size_t solve_all(StopDynamics &stop, const Numbers &t, const Matrix &q, con
     return k;
 }
 
+// Per state and row J, gamma, and how far it is open.
+void rows_at(const Tables &tables, const Matrix &q, const Matrix &v, const Given<double, 3> &room) {
+    const std::size_t count = q.shape(0), m = tables.rows.size(), nq = tables.nq, nv = tables.nv;
+    require(q.size() == count * nq && v.size() == count * nv && room.size() == count * m * (nv + 2),
+            "states of another robot");
+    std::vector<int> all(m);
+    std::iota(all.begin(), all.end(), 0);
+    Tree tree(tables);
+    HeldRows rows(tables, all);
+    double *to = room.data();
+    for (std::size_t k = 0; k < count; ++k) {
+        tree.place(&q(k, 0)), tree.move(&v(k, 0)), rows.update(tree, &q(k, 0), &v(k, 0), true);
+        for (std::size_t i = 0; i < m; ++i) {
+            to = std::copy_n(&rows.J[i * nv], nv, to);
+            *to++ = rows.gamma[i], *to++ = rows.residual[i];
+        }
+    }
+}
+
 }  // namespace
 
 }  // namespace pinloop
@@ -112,6 +134,7 @@ NB_MODULE(_kernel, module) {
              "bounds"_a)
         .def("solve_all", &solve_all, "t"_a, "q"_a, "v"_a, "given"_a, "solutions"_a.noconvert())
         .def_prop_ro("multipliers", &StopDynamics::multipliers);
+    module.def("rows_at", &rows_at, "tables"_a, "q"_a, "v"_a, "room"_a.noconvert());
     bind_steps(module);
     bind_derivatives(module);
 }

@@ -97,6 +97,9 @@ class StopDynamics:
     def multipliers(self) -> list[float]:
         """Reactions of the rows in the last solution."""
 
+def rows_at(tables: Tables, q: Array, v: Array, room: Array) -> None:
+    """Write ``J``, ``gamma`` and the residual of each row at states, shape (k, rows, nv + 2)."""
+
 def group(tables: Tables, q: Array, psi: Array, v: Array) -> tuple[list[float], list[float]]:
     """``q (+) psi`` and ``dexpinv(-psi) v``."""
 

@@ -300,6 +300,27 @@ def test_locked_joints_stand_still(name: str) -> None:
           locks=[joint])  # fmt: skip
 
 
+@pytest.mark.parametrize("name", LOOPED)
+def test_rows_are_those_of_python_on_loops_that_are_open(name: str) -> None:
+    machine, rng = robot(name), np.random.default_rng(2)
+    equations = pl.EquationsOfMotion(machine)
+    known = kernel_tables.loop_tables(equations.rows)
+    if known is None:
+        assert name not in EXPRESSED
+        return
+    q, v = [], rng.normal(size=(3, machine.nv))
+    for _ in v:
+        off = 0.3 * rng.normal(size=machine.nv) * np.where(machine.is_translation, 0.1, 1.0)
+        q.append(machine.integrate(machine.neutral, off))
+    parts = kernel_tables.evaluate_rows(known, len(equations.rows.loops), np.array(q), v)
+    for J, gamma, residual, *state in zip(*parts, q, v, strict=True):
+        close(J, equations.terms(0.0, *state)[0], 1e-13)
+        close(gamma, equations.terms(0.0, *state)[2], 1e-12)
+        close(residual, equations.closure(0.0, state[0])[2], 1e-12)
+    with pytest.raises(ValueError, match="another robot"):
+        kernel_tables.evaluate_rows(known, len(equations.rows.loops), np.array(q), v[:, 1:])
+
+
 @pytest.mark.parametrize("name", ["palletizer", "delta", "bricard"])
 def test_multipliers_are_what_holds_the_rows(name: str) -> None:
     """``M a = f + J' lam`` with the rows of the pairs that are held."""

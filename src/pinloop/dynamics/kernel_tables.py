@@ -34,7 +34,7 @@ def require_built_from(folder: Path, digest: str) -> None:
 
 
 if HAS_KERNEL:
-    from .._kernel import SOURCES_DIGEST, StopDynamics, Tables
+    from .._kernel import SOURCES_DIGEST, StopDynamics, Tables, rows_at
 
     require_built_from(Path(__file__).parents[2] / "native", SOURCES_DIGEST)
 
@@ -110,6 +110,19 @@ def stop_dynamics(rows: RowSet, rank: int | None) -> StopDynamics | None:
         return None
     tables = tables_of_rows(rows.robot, whole=False)
     return None if tables is None else StopDynamics(tables)
+
+
+def loop_tables(rows: RowSet) -> Tables | None:
+    """The tables of the rows of loops as Python has them, if the kernel can do these."""
+    lower = len(rows.loops.constant) == len(rows.robot.loops)
+    return tables_of_rows(rows.robot, whole=False, comparable=False) if lower else None
+
+
+def evaluate_rows(tables: Tables, count: int, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    """``J``, ``gamma`` and residuals of the rows of tables, ``count`` of them, at states."""
+    room = np.empty((len(q), count, v.shape[1] + 2))
+    rows_at(tables, q, v, room)
+    return room[:, :, :-2], room[:, :, -2], room[:, :, -1]
 
 
 def between_free_bodies(model: pin.Model, a: pin.Frame, b: pin.Frame) -> bool:

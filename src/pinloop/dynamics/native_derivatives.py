@@ -19,7 +19,7 @@ from ..model.mechanism import Mechanism
 from ..model.workspace import remembered
 from ..tolerances import RANK, ROUNDED_ROWS
 from .equations import EquationsOfMotion
-from .kernel_tables import HAS_KERNEL, tables_of_rows
+from .kernel_tables import HAS_KERNEL, loop_tables
 from .pinocchio_solver import choose_rows, standing
 
 if HAS_KERNEL:
@@ -101,8 +101,7 @@ def _idle_kernels(robot: Mechanism, locked: tuple[int, ...], rank: int) -> list[
 def create_kernel(equations: EquationsOfMotion, t: float, q: Array) -> HeldKernel | None:
     """A kernel with a choice of rows at a configuration; None if there is no good one."""
     rows, robot, rank = equations.rows, equations.robot, _rank(equations)
-    lower = len(rows.loops.constant) == len(robot.loops)
-    tables = tables_of_rows(robot, whole=False, comparable=False) if lower else None
+    tables = loop_tables(rows)
     if tables is None:
         return None
     order = np.arange(rows.unlocked)

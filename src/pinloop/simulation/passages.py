@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from ..boundary.marks import Array
 from ..dynamics import EquationsOfMotion
 from ..dynamics.equations import System
+from ..dynamics.kernel_tables import evaluate_rows, loop_tables
 from ..integrate import NoBranch
 from ..linalg.saddle import Elimination, Saddle
 from ..tolerances import SAME, TINY, Regularity
@@ -108,6 +109,9 @@ class Passage:
         rolls = np.isin(rows.lock_columns, np.concatenate([_NONE, *turning]))
         self._free = np.delete(np.arange(robot.nv), rows.lock_columns[~rolls])
         self._closing = np.flatnonzero(rows.holonomic)
+        plain = len(self._closing) == len(rows.loops) == rows.unlocked
+        native = plain and not rows.moving and equations.wanted_engine == "native"
+        self._tables = loop_tables(rows) if native else None
         self._rolling = np.flatnonzero(~rows.holonomic[: rows.unlocked])
         self._moving = Elimination(rows.locked, robot.nv)
         self._is_closed_alone = len(self._rolling) == 0 and not rolls.any()
@@ -242,11 +246,14 @@ class Passage:
 
     def _bends(self, nodes: Nodes, velocities: Array) -> Array:
         """``w`` at nodes by their rows, shape (k, nv)."""
-        w, scale = np.zeros_like(velocities), self._equations.rows.scale
-        for k, (t, psi, v) in enumerate(zip(nodes.t, nodes.psi, velocities, strict=True)):
-            gamma = self._equations.terms(t, self._configuration(psi), v)[2]
-            folded = self._fold @ (scale * gamma)[self._closing]
-            w[k, self._free] = -nodes.solver[k][:, : len(folded)] @ folded
+        at, q, w = self._closing, [*map(self._configuration, nodes.psi)], np.zeros_like(velocities)
+        if self._tables is not None:
+            gamma = evaluate_rows(self._tables, len(at), np.array(q), velocities)[1]
+        else:
+            states = zip(nodes.t.tolist(), q, velocities, strict=True)
+            gamma = np.array([self._equations.terms(*state)[2][at] for state in states])
+        folded = self._fold @ (self._equations.rows.scale[at] * gamma)[:, :, None]
+        w[:, self._free] = -(nodes.solver[:, :, : len(self._fold)] @ folded)[:, :, 0]
         return self._unit * w
 
     # -- nodes ------------------------------------------------------------------------------------
@@ -285,9 +292,15 @@ class Passage:
         Shapes (k, m, n), (k, m), (k, m).
         """
         at, scale = self._closing, self._equations.rows.scale[self._closing]
-        states = zip(t.tolist(), map(self._configuration, psi), strict=True)
-        parts = zip(*(self._equations.closure(*state) for state in states), strict=True)
-        J, b, residual = (np.array(part)[:, at] for part in parts)
+        q = [*map(self._configuration, psi)]
+        if self._tables is not None:
+            rest = np.zeros((len(q), len(self._unit)))
+            J, b, residual = evaluate_rows(self._tables, len(at), np.array(q), rest)
+            b = np.zeros_like(residual)
+        else:
+            states = zip(t.tolist(), q, strict=True)
+            parts = zip(*(self._equations.closure(*state) for state in states), strict=True)
+            J, b, residual = (np.array(part)[:, at] for part in parts)
         J = scale[:, None] * J[:, :, self._free] * self._unit[self._free]
         return J, scale * b, scale * residual
 
