@@ -212,10 +212,7 @@ def exudyn(solver: str) -> Array:
     tip, middle = np.array([LENGTH, 0.0]), 0.5 * LENGTH * np.array([np.cos(ELBOW), np.sin(ELBOW)])
     speed = np.array([0.0, LENGTH]) + 2.0 * np.array([-middle[1], middle[0]])
     half = 0.5 * LENGTH
-    states = (
-        ([half, 0.0, 0.0], [0.0, half, 1.0]),
-        ([*(tip + middle), ELBOW], [*speed, 2.0]),
-    )
+    states = (([half, 0.0, 0.0], [0.0, half, 1.0]), ([*(tip + middle), ELBOW], [*speed, 2.0]))
     nodes = [
         system.AddNode(item.NodeRigidBody2D(referenceCoordinates=place, initialVelocities=rate))
         for place, rate in states

@@ -31,11 +31,7 @@ __all__ = ["importing", "loading", "losses", "memory", "stops"]
 LOADED = ("fourbar", "six_axis_arm", "palletizer", "prrr3")
 """Robots that Pinocchio can read: its URDF knows no ball joints."""
 
-_IMPORTS = {
-    "pinloop": "import pinloop",
-    "Pinocchio": "import pinocchio",
-    "NumPy": "import numpy",
-}
+_IMPORTS = {"pinloop": "import pinloop", "Pinocchio": "import pinocchio", "NumPy": "import numpy"}
 
 _PEAKS = {
     "import pinocchio": "import pinocchio",

@@ -43,10 +43,7 @@ def _one(name: str, rounds: int) -> dict[str, Any]:
     wanted = equations.acceleration(0.0, q, v)
     states = [(q, v), (pl.assemble(robot, {}), np.zeros(robot.nv))]
     error = peer.tune(states, [equations.acceleration(0.0, *state) for state in states])
-    contestants = {
-        "pinloop": lambda: side(0.0, q, v),
-        "pinocchio": lambda: peer.acceleration(q, v),
-    }
+    contestants = {"pinloop": lambda: side(0.0, q, v), "pinocchio": lambda: peer.acceleration(q, v)}
     if not robot.loops:
         error = float(np.abs(peer.acceleration(q, v) - wanted).max() / np.abs(wanted).max())
     times = interleaved(contestants, rounds, 2e-3, longest=np.inf)

@@ -147,11 +147,7 @@ class Scene:
 
 
 def scene(
-    robot: pl.Mechanism,
-    q: Array,
-    v: Array,
-    path: Sequence[Array] = (),
-    loads: Loads = UNLOADED,
+    robot: pl.Mechanism, q: Array, v: Array, path: Sequence[Array] = (), loads: Loads = UNLOADED
 ) -> Scene:
     """Everything about a robot that moves at the state ``q, v``.
 

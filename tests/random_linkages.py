@@ -132,13 +132,7 @@ def group_loop(seed: int, group: str, count: int) -> tuple[Table, pin.SE3]:
     frame, cut = placement(rng), rng.integers(count)
     bodies = [GROUND, *(f"b{k}" for k in range(1, count)), GROUND]
     joints = [
-        entry(
-            f"j{k}",
-            _ends(rng, bodies[k], bodies[k + 1]),
-            one_joint(rng, group),
-            frame,
-            k == cut,
-        )
+        entry(f"j{k}", _ends(rng, bodies[k], bodies[k + 1]), one_joint(rng, group), frame, k == cut)
         for k in range(count)
     ]
     return table(f"{group} loop", *joints), frame

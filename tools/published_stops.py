@@ -381,11 +381,7 @@ def main() -> None:
     made = (
         (DOCS / "brakes.md", "estimates", estimates_table()),
         (DOCS / "stopping.md", "held out", held_table(held)),
-        (
-            DOCS / "stopping.md",
-            "shares",
-            f"Shares from the other robots: {shares}.\n",
-        ),
+        (DOCS / "stopping.md", "shares", f"Shares from the other robots: {shares}.\n"),
         (DOCS / "stopping.md", "guessed brakes", guess_table(found)),
         (ROOT / "README.md", "published stops", sentence(held, found)),
     )

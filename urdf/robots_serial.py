@@ -129,10 +129,7 @@ def _arm_links() -> list[Link]:
         ),
         Link(
             "wrist",
-            (
-                ball(0.048, (0, 0, 0), "blue"),
-                pipe((0, 0, 0), (0, 0, -0.085), 0.038, "blue"),
-            ),
+            (ball(0.048, (0, 0, 0), "blue"), pipe((0, 0, 0), (0, 0, -0.085), 0.038, "blue")),
             mass=3.6,
         ),
         Link("flange", (drum(0.035, 0.025, (0, 0, -0.0125), "z", "steel"),), mass=0.6),

@@ -22,8 +22,7 @@ CRANKS = (0.1, 0.8, 1.9, 3.1, 4.4, 5.9)
 
 @pytest.mark.parametrize("crank", CRANKS)
 @pytest.mark.parametrize(
-    ("entries", "closed_form"),
-    [(m.four_bar, m.four_bar_q), (m.slider_crank, m.slider_crank_q)],
+    ("entries", "closed_form"), [(m.four_bar, m.four_bar_q), (m.slider_crank, m.slider_crank_q)]
 )
 def test_velocities_are_the_derivatives_of_the_closed_form(
     entries: Callable[[], tables.Table],
@@ -194,8 +193,7 @@ def test_gear_rate_follows_its_ratio() -> None:
 
 @pytest.mark.parametrize("crank", CRANKS)
 @pytest.mark.parametrize(
-    ("entries", "closed_form"),
-    [(m.four_bar, m.four_bar_q), (m.slider_crank, m.slider_crank_q)],
+    ("entries", "closed_form"), [(m.four_bar, m.four_bar_q), (m.slider_crank, m.slider_crank_q)]
 )
 def test_accelerations_are_the_second_derivatives_of_the_closed_form(
     entries: Callable[[], tables.Table],

@@ -304,14 +304,8 @@ def test_forces_add_up_and_each_has_a_line_of_its_own() -> None:
             pl.forces.JointSpring("ball", 1.0),
             "JointSpring needs an axis with a coordinate of joint 'ball', which has none; act",
         ),
-        (
-            pl.Torque("ball", 1.0),
-            "'ball', which has wx, wy, wz; give axis='wz'",
-        ),
-        (
-            pl.PD("ball", 1.0, 1.0, axis="wx"),
-            "PD needs .* coordinate of joint 'ball'",
-        ),
+        (pl.Torque("ball", 1.0), "'ball', which has wx, wy, wz; give axis='wz'"),
+        (pl.PD("ball", 1.0, 1.0, axis="wx"), "PD needs .* coordinate of joint 'ball'"),
         (pl.forces.JointDamping({"cranck": 1.0}), "did you mean 'crank'"),
         (pl.forces.JointFriction(coefficients={"cranck": 1.0}), "did you mean 'crank'"),
         (pl.forces.JointFriction(speed=0.0), "speed 0"),

@@ -21,15 +21,7 @@ from pinloop.simulation.modes import ModalSystem
 from .. import mechanisms as m
 from .. import motion_by_hand as hand
 from .. import screw_tables as tables
-from ..states import (
-    SMALL,
-    assembled,
-    close,
-    dense,
-    moving,
-    one_body,
-    robot,
-)
+from ..states import SMALL, assembled, close, dense, moving, one_body, robot
 from .odca_equations import every_block, odca, push
 
 every_small_robot = pytest.mark.parametrize("name", [*SMALL])

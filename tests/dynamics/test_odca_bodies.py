@@ -20,15 +20,7 @@ from .. import mechanisms as m
 from .. import motion_by_hand as hand
 from .. import screw_tables as tables
 from ..screw_tables import Array, mass_points
-from ..states import (
-    SHIPPED,
-    SMALL,
-    body_motion,
-    close,
-    moving,
-    regularized,
-    robot,
-)
+from ..states import SHIPPED, SMALL, body_motion, close, moving, regularized, robot
 from .odca_equations import every_block, odca, push
 
 every_small_robot = pytest.mark.parametrize("name", [*SMALL])

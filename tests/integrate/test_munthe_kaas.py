@@ -12,14 +12,7 @@ from scipy.linalg import expm
 from scipy.special import bernoulli
 
 import pinloop as pl
-from pinloop.integrate import (
-    METHODS,
-    Attempt,
-    ImplicitSteps,
-    Iterated,
-    MuntheKaas,
-    get_tableau,
-)
+from pinloop.integrate import METHODS, Attempt, ImplicitSteps, Iterated, MuntheKaas, get_tableau
 from pinloop.simulation.modes import RobotManifold
 
 from .. import motion_by_hand as hand

@@ -268,9 +268,7 @@ def walk(flow: Flow, method: MuntheKaas, h: float, count: int) -> StepMemory:
 
 
 @pytest.mark.parametrize("method", [MuntheKaas(), MuntheKaas("rk4", step=0.5)])
-def test_a_step_that_ends_near_other_branches_is_taken_again_on_its_own(
-    method: MuntheKaas,
-) -> None:
+def test_a_step_that_ends_near_other_branches_is_taken_again_on_its_own(method: MuntheKaas) -> None:
     """From there on steps follow the branch, until one starts where the rows are regular again."""
     flow, asked = crossing(1.0)
     memory = walk(flow, method, 0.5, 4)

@@ -20,16 +20,7 @@ from pinloop.io.quantities import locate
 from pinloop.model.description import GROUND, Body, Coupling, Description, Drive
 from pinloop.model.pairs import make_pair
 
-from .by_hand import (
-    QUARTER_X,
-    QUARTER_Z,
-    about,
-    at,
-    joint_named,
-    open_chain,
-    placed,
-    revolute,
-)
+from .by_hand import QUARTER_X, QUARTER_Z, about, at, joint_named, open_chain, placed, revolute
 
 CHAIN = ["shoulder", "elbow", "wrist"]
 TEXT = """\

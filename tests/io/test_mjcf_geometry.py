@@ -54,12 +54,7 @@ def seen(description: Description) -> list[Geometry]:
             (0.5, 3.0),
             shift((0, 0, 2.5)),
         ),
-        (
-            'type="box" size="0.5" fromto="0 0 4 0 0 1"',
-            "box",
-            (1.0, 1.0, 3.0),
-            shift((0, 0, 2.5)),
-        ),
+        ('type="box" size="0.5" fromto="0 0 4 0 0 1"', "box", (1.0, 1.0, 3.0), shift((0, 0, 2.5))),
         (
             'type="ellipsoid" size="0.5" fromto="0 0 1 0 0 -1"',
             "ellipsoid",

@@ -64,8 +64,7 @@ def test_the_value_has_every_option_of_load_that_is_about_files() -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["check", "assemble", "regularize", "view", "stop", "compare", "fit", "brakes init"],
+    "words", ["check", "assemble", "regularize", "view", "stop", "compare", "fit", "brakes init"]
 )
 def test_commands_take_all_of_them(words: str) -> None:
     command = get_command(app)

@@ -19,15 +19,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.model.description import (
-    GROUND,
-    Body,
-    Description,
-    Drive,
-    Joint,
-    NamedFrame,
-    constant,
-)
+from pinloop.model.description import GROUND, Body, Description, Drive, Joint, NamedFrame, constant
 from pinloop.model.mechanism import build
 from pinloop.model.pairs import make_pair
 

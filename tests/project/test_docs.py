@@ -184,10 +184,7 @@ def viewers_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("viewers_end")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_programs_and_commands_of_a_page_run(
-    page: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(ROOT / "urdf", tmp_path / "urdf")
     monkeypatch.chdir(tmp_path)

@@ -412,10 +412,7 @@ def test_what_files_cannot_hold_is_said_before_one_is_written(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (
-            "    def bias(self, T, V): return 0.0",
-            r"bias has shape \(\); with 6 labels it must be",
-        ),
+        ("    def bias(self, T, V): return 0.0", r"bias has shape \(\); with 6 labels it must be"),
         ("    def residual(self, T): return [T.rotations]", "fails: AttributeError: .*rotations"),
         ("    labels = ('d',)", r"residual has shape \(6,\); with 1 labels"),
     ],

@@ -92,10 +92,7 @@ def test_dragging_one_joint_moves_all_bodies(
 
 def test_the_camera_keeps_a_dragged_robot_in_the_picture(tmp_path: Path) -> None:
     robot = pl.example("palletizer")
-    with (
-        pl.view(robot) as viewer,
-        Browser(viewer.url, tmp_path / "profile", (1280, 800)) as page,
-    ):
+    with pl.view(robot) as viewer, Browser(viewer.url, tmp_path / "profile", (1280, 800)) as page:
         until(lambda: page.value("window.pinloop !== undefined && pinloop.number > 0"))
         labels = page.value("[...document.querySelectorAll('#motors b')].map((b) => b.textContent)")
         assert labels == list(robot.actuated)

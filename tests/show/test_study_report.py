@@ -306,8 +306,7 @@ def test_the_same_study_gives_the_same_bytes(study: pl.Study, text: str, tmp_pat
 
 def test_names_are_text(tmp_path: Path) -> None:
     robot = made(
-        [solid(NASTY, 1.0, inertia=2.0)],
-        [joint(NASTY, "revolute", GROUND, NASTY, [0, 0, 0], Z)],
+        [solid(NASTY, 1.0, inertia=2.0)], [joint(NASTY, "revolute", GROUND, NASTY, [0, 0, 0], Z)]
     )
     brakes = pl.Brakes({NASTY: wheels.BRAKES.joints["axis"]})
     space = pl.safety.Space(speed={NASTY: (1.0, 3.0)}, band={NASTY: (-1.0, 1.0)})

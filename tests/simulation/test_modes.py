@@ -20,17 +20,7 @@ from pinloop.simulation.modes import ModalSystem
 from .. import mechanisms as m
 from .. import screw_tables as tables
 from .. import switching as s
-from ..states import (
-    LOOPED,
-    SMALL,
-    allowed,
-    assembled,
-    close,
-    one_body,
-    rank,
-    regularized,
-    robot,
-)
+from ..states import LOOPED, SMALL, allowed, assembled, close, one_body, rank, regularized, robot
 from ..switching import FREE
 
 NAMES = {

@@ -28,9 +28,7 @@ from pinloop.simulation import (
 )
 
 from .. import states
-from ..dynamics.test_derivatives import (
-    difference,
-)
+from ..dynamics.test_derivatives import difference
 from ..physics.test_dry_friction import dry
 from ..physics.test_end_stops import with_ends
 from ..safety.stopping.robots_to_stop import carriages, slider

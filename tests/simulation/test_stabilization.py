@@ -21,10 +21,7 @@ from .. import screw_tables as tables
 from ..screw_tables import Array
 from ..states import close, moving, one_body, rank, robot
 
-WAYS: dict[str, Any] = {
-    "optimal": pl.Projection(),
-    "mass": pl.Projection(coordinates="mass"),
-}
+WAYS: dict[str, Any] = {"optimal": pl.Projection(), "mass": pl.Projection(coordinates="mass")}
 every_way = pytest.mark.parametrize("way", WAYS)
 MACHINES = ["four-bar", "sevenbar", "rssr", "double-cardan", "delta", "bennett", "gear-pair",
             "rod-pendulums", "stewart", "spherical_threebar"]  # fmt: skip

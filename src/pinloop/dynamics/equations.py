@@ -536,11 +536,7 @@ class EquationsOfMotion:
         return tau, self._rows_at(t, q, v, "acceleration")
 
     def _rows_at(
-        self,
-        t: float,
-        q: Array,
-        v: Array,
-        level: Literal["position", "velocity", "acceleration"],
+        self, t: float, q: Array, v: Array, level: Literal["position", "velocity", "acceleration"]
     ) -> FurtherRows:
         """Rows beyond loops, and what they ask of accelerations, velocities or corrections."""
         index = self._further

@@ -16,12 +16,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..assembly.continuation import LoopContinuation
-from ..assembly.search import (
-    jacobian_rank,
-    numerical_rank,
-    outside_limits,
-    velocity_mask,
-)
+from ..assembly.search import jacobian_rank, numerical_rank, outside_limits, velocity_mask
 from ..boundary.marks import Array, Indices
 from ..errors import BadValue
 from ..linalg.box import Bounds

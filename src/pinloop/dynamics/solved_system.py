@@ -53,10 +53,7 @@ class SolvedSystem:
         self.reactions = np.append(self.multipliers, held)
 
     def changes(
-        self,
-        missing: Array,
-        values: Array,
-        turning: Callable[[Array, Array], tuple[Array, Array]],
+        self, missing: Array, values: Array, turning: Callable[[Array, Array], tuple[Array, Array]]
     ) -> tuple[Array, Array]:
         """Changes of ``x``, shape (nv, k), and of all reactions, shape (rows, k).
 
@@ -83,10 +80,7 @@ class SolvedSystem:
         return changes, np.vstack([lam, held])
 
     def _turned(
-        self,
-        missing: Array,
-        values: Array,
-        turning: Callable[[Array, Array], tuple[Array, Array]],
+        self, missing: Array, values: Array, turning: Callable[[Array, Array], tuple[Array, Array]]
     ) -> tuple[Array, Array]:
         """What those rows do that are taken for independent: they turn, and reactions with them.
 

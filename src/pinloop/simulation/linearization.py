@@ -356,10 +356,7 @@ def follow_rows(J: Array, chosen: NDArray[np.intp], given: Array, values: Array)
 
 
 def _output(
-    equations: EquationsOfMotion,
-    name: str,
-    tree: MovingTree,
-    tangent: tuple[Array, Array, Array],
+    equations: EquationsOfMotion, name: str, tree: MovingTree, tangent: tuple[Array, Array, Array]
 ) -> tuple[Array, list[str]]:
     """Rows of ``C`` of an output, and their names."""
     robot, (F, dv_x, dv_u) = equations.robot, tangent

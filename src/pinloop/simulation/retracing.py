@@ -444,11 +444,7 @@ class RetracedRun:
 
 
 def _shift(
-    equations: EquationsOfMotion,
-    q: Array,
-    J: Array,
-    moved: NDArray[np.intp] | None,
-    values: Array,
+    equations: EquationsOfMotion, q: Array, J: Array, moved: NDArray[np.intp] | None, values: Array
 ) -> Array:
     """Shifts with ``J x = values`` of some coordinates, or the shortest ones of all free ones."""
     x = np.zeros((J.shape[1], values.shape[1]))

@@ -30,16 +30,7 @@ from ..integrate import EveryStep, Guard, MuntheKaas, Samples
 from ..model.mechanism import Mechanism, blaming_links, require_robot
 from ..tolerances import LEAVING
 from .endstops import EndStopContacts
-from .events import (
-    BoundEvent,
-    CloseLoop,
-    EndStops,
-    Event,
-    JointLimits,
-    Report,
-    Stop,
-    Unlock,
-)
+from .events import BoundEvent, CloseLoop, EndStops, Event, JointLimits, Report, Stop, Unlock
 from .friction import DryFriction
 from .initial_state import consistent_start
 from .limits import JointEnd, ends_seen_from, joint_ends, limited_ends, require_within
@@ -195,9 +186,7 @@ def _check_limits(limits: Limits) -> None:
 
 
 def _at_limits(
-    system: ModalSystem,
-    limits: Limits,
-    start: tuple[Array, Array],
+    system: ModalSystem, limits: Limits, start: tuple[Array, Array]
 ) -> tuple[list[Guard[BoundEvent]], RunContacts]:
     """Guards that end a run at limits; end stops, checked at the start, and friction."""
     q, v = start

@@ -226,12 +226,7 @@ def warn_if_singular(system: ModalSystem, transition: Transition, left: float) -
 
 
 def _jump(
-    form: Formulation,
-    old: EquationsOfMotion,
-    new: EquationsOfMotion,
-    t: float,
-    q: Array,
-    v: Array,
+    form: Formulation, old: EquationsOfMotion, new: EquationsOfMotion, t: float, q: Array, v: Array
 ) -> tuple[Array, Array]:
     """Velocity jump and impulses of all rows after the change."""
     M, (J, b, _) = new.mass(q), new.terms(t, q, v)

@@ -125,11 +125,7 @@ def test_loads_of_a_robot_with_loops() -> None:
     # Twice the kinetic energy at unit speed of yaw, of shoulder, of elbow alone.
     most = np.zeros(3)
     still = palletizer_angles(0.0, 0.0)
-    rates = (
-        {**still, "base_yaw": 1.0},
-        palletizer_angles(1.0, 0.0),
-        palletizer_angles(0.0, 1.0),
-    )
+    rates = ({**still, "base_yaw": 1.0}, palletizer_angles(1.0, 0.0), palletizer_angles(0.0, 1.0))
     for lean in np.linspace(-0.69813, 1.3963, 8):
         for pitch in np.linspace(-0.34907, 1.3963, 8):
             q = robot.configuration(palletizer_angles(lean, pitch))

@@ -61,10 +61,7 @@ def test_a_touch_between_stored_states(overlap: float) -> None:
 
 def test_the_body_that_touches_first_is_named() -> None:
     """Two rods on one hinge axis, one behind the other: the first one comes first."""
-    geometry = (
-        rod("a"),
-        shape("b", "capsule", (THICK, 0.3), at(0.15, 0, 0, X_AXIS)),
-    )
+    geometry = (rod("a"), shape("b", "capsule", (THICK, 0.3), at(0.15, 0, 0, X_AXIS)))
     links = chain("revolute", "revolute", geometry=geometry, length=0.0)
     run = pl.simulate(
         links, [0.0, -0.5], [SPEED, 0.0], until=0.3, mode=pl.Mode(["j2"]), losses=False

@@ -228,9 +228,7 @@ def test_two_turns_at_right_angles() -> None:
 
 def test_the_centre_of_a_universal_joint_stands_still() -> None:
     """Its offset from the ground counts once."""
-    robot = turntable(
-        {**joint("cross", "universal", "ground", [0.5, 0, 0], Z), "axis2": X},
-    )
+    robot = turntable({**joint("cross", "universal", "ground", [0.5, 0, 0], Z), "axis2": X})
     run = fling(robot, seed=1, until=0.1, drag=0.0)
     bounds = IntervalTree(run, coarse).relative(1, 0)
     assert np.all(bounds.velocity == 0.0)

@@ -53,8 +53,7 @@ def slider(mass: float = 2.0, slope: float = 0.0) -> pl.Mechanism:
     """A carriage on a rail that rises with a slope [rad]."""
     rail = [np.cos(slope), 0, np.sin(slope)]
     return made(
-        [solid("carriage", mass)],
-        [joint("axis", "prismatic", GROUND, "carriage", [0, 0, 0], rail)],
+        [solid("carriage", mass)], [joint("axis", "prismatic", GROUND, "carriage", [0, 0, 0], rail)]
     )
 
 

@@ -282,10 +282,7 @@ def test_units_do_not_matter(seed: int, n: int) -> None:
         c.inertia_up * own**2, c.inertia_down * own**2,
     )  # fmt: skip
     M, J = unit[:, None] * p.M * unit, rows[:, None] * p.J * unit
-    one, other = (
-        p.solve(),
-        Problem(M, unit * p.f, J, rows * p.gamma, of).solve(),
-    )
+    one, other = (p.solve(), Problem(M, unit * p.f, J, rows * p.gamma, of).solve())
     assert distance(p, one.a, unit * other.a) <= 1e-7
     # A contact that only the rows hold at its target moves by rounding.
     clear = np.abs(one.a[c.columns] - c.target) > 1e-7 * np.abs(one.a).max()

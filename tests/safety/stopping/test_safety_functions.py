@@ -46,11 +46,7 @@ def test_when_power_goes_and_brakes_close(tmp_path: Path) -> None:
     """STO: after the command; SS1-r: when brakes hold; SS1-t: at its time; SS2: never."""
     by, v = on_axis(CHAIN, **BRAKE), 1.8
     stands = 0.02 + v / 6.0
-    expected = {
-        "STO": (0.03, 0.07),
-        "SS1-r": (stands + 0.05, stands + 0.05),
-        "SS2": (None, None),
-    }
+    expected = {"STO": (0.03, 0.07), "SS1-r": (stands + 0.05, stands + 0.05), "SS2": (None, None)}
     results = {name: stop(wheel(2.0), v, by, category=name) for name in expected}
     late = pl.Category1(time_limit=0.5, full_time=True)
     results["SS1-t"], expected["SS1-t"] = stop(wheel(2.0), v, by, category=late), (0.53, 0.57)

@@ -20,16 +20,7 @@ from pinloop.safety.stopping.stick_slip import PhaseStart, decide_phase
 from pinloop.safety.stopping.stop_equations import StopEquations, _separate, _shared
 
 from ...screw_tables import Array, joint
-from .robots_to_stop import (
-    G,
-    arm_table,
-    brakes,
-    made,
-    on_axis,
-    pendulum,
-    slider,
-    solid,
-)
+from .robots_to_stop import G, arm_table, brakes, made, on_axis, pendulum, slider, solid
 
 # -- an instant at which everything is decided -----------------------------------------------------
 

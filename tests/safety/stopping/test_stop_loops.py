@@ -41,11 +41,7 @@ DELTA = pl.Brakes.from_yaml(URDF / "delta.brakes.yaml")
     ],
 )
 def test_the_four_bar_stops_as_its_reduced_equation_says(
-    rate: float,
-    slides: dict[str, float],
-    holds: dict[str, float],
-    viscous: float,
-    legs: int,
+    rate: float, slides: dict[str, float], holds: dict[str, float], viscous: float, legs: int
 ) -> None:
     """Dry friction at all joints does work at all joints, and holds where the sum of all holds."""
     holds = slides | holds

@@ -19,17 +19,7 @@ from pinloop.model.mechanism import build
 from pinloop.safety.stopping.categories import Category
 
 from ...screw_tables import Array
-from .robots_to_stop import (
-    G,
-    arm_table,
-    brakes,
-    on_axis,
-    pendulum,
-    stop,
-    train,
-    two_links,
-    wheel,
-)
+from .robots_to_stop import G, arm_table, brakes, on_axis, pendulum, stop, train, two_links, wheel
 from .test_stop_end_stops import between
 from .test_stop_loops_random import driven_case, sampled_peaks
 

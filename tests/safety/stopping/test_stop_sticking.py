@@ -24,18 +24,7 @@ from pinloop.safety.stopping.stop_equations import StopEquations
 from ...screw_tables import Array
 from ...states import URDF, moving
 from ...states import robot as loaded
-from .robots_to_stop import (
-    G,
-    X,
-    Y,
-    Z,
-    arm_table,
-    brakes,
-    chain_table,
-    moved,
-    pendulum,
-    solid,
-)
+from .robots_to_stop import G, X, Y, Z, arm_table, brakes, chain_table, moved, pendulum, solid
 
 
 def symmetric_arm(wrist: tuple[Array, Array, Array] = (X, Y, X)) -> pl.Mechanism:

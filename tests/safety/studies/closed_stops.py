@@ -34,11 +34,7 @@ def stop_of(
 
 
 def table(
-    inertia: float,
-    speeds: Iterable[float],
-    torque: float,
-    delay: float = 0.0,
-    viscous: float = 0.0,
+    inertia: float, speeds: Iterable[float], torque: float, delay: float = 0.0, viscous: float = 0.0
 ) -> pl.safety.StoppingTable:
     """Stops at some speeds."""
     rows = []

@@ -195,11 +195,7 @@ def both(arm: pl.Mechanism, palletizer: pl.Mechanism, folder: Path, jobs: int) -
 @pytest.mark.parametrize("where", [processes, threads, dask_cluster])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_results_are_the_same_to_the_last_byte(
-    where: Any,
-    arm: pl.Mechanism,
-    palletizer: pl.Mechanism,
-    alone: list[bytes],
-    tmp_path: Path,
+    where: Any, arm: pl.Mechanism, palletizer: pl.Mechanism, alone: list[bytes], tmp_path: Path
 ) -> None:
     with where():
         assert both(arm, palletizer, tmp_path, 2) == alone

@@ -59,18 +59,9 @@ def axis_joint(kind: str) -> TreeJoint:
 
 
 _ONE_AXIS: dict[str, tuple[tuple[Any, ...], Any]] = {
-    "R": (
-        (pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ),
-        pin.JointModelRevoluteUnaligned,
-    ),
-    "P": (
-        (pin.JointModelPX, pin.JointModelPY, pin.JointModelPZ),
-        pin.JointModelPrismaticUnaligned,
-    ),
-    "H": (
-        (pin.JointModelHX, pin.JointModelHY, pin.JointModelHZ),
-        pin.JointModelHelicalUnaligned,
-    ),
+    "R": ((pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ), pin.JointModelRevoluteUnaligned),
+    "P": ((pin.JointModelPX, pin.JointModelPY, pin.JointModelPZ), pin.JointModelPrismaticUnaligned),
+    "H": ((pin.JointModelHX, pin.JointModelHY, pin.JointModelHZ), pin.JointModelHelicalUnaligned),
 }
 """Pinocchio's joints about or along x, y and z, and along any axis."""
 
