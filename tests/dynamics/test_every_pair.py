@@ -208,9 +208,10 @@ def test_prescribed_axes(pair: str, axis: str, place: str) -> None:
 
 
 @pytest.mark.parametrize(("pair", "axis"), AXES)
-def test_slopes_of_forces_on_axes_in_space(pair: str, axis: str) -> None:
+@pytest.mark.parametrize("place", ["tree", "absolute"])
+def test_slopes_of_forces_along_axes(pair: str, axis: str, place: str) -> None:
     robot, q, v = start(pair)
-    there = placed(pair, "absolute")
+    there = robot if place == "tree" else placed(pair, place)
     other, rates = carried_state(robot.model, q, v, there.model)
     forces = [MEASURED[kind](axis) for kind in MEASURED]
     equations = pl.EquationsOfMotion(there, forces=forces).around(0.0, other)

@@ -358,6 +358,21 @@ def test_twin_of_a_part_of_a_robot() -> None:
     )
 
 
+def test_a_linkage_leaves_its_mass_where_it_is_at_home() -> None:
+    """Also where its bodies have moved from where the file has them; gravity feels it there."""
+    arm = robot("planar_3r")
+    both = arm.with_robot(robots.ankle(), "a_", "bar_3")
+    home = pl.assemble(both, {"a_pitch": 0.3, "a_roll": -0.2})
+    ranges = {"a_pitch": (0.2, 0.4), "a_roll": (-0.3, -0.1)}
+    serial = pl.serial(both, ["a_pitch", "a_roll"], ranges=ranges, start=home).robot
+    q = pl.assemble(serial, {"a_pitch": 0.3, "a_roll": -0.2})
+    centres = [pin.centerOfMass(x.model, x.model.createData(), at) for x, at in
+               ((serial, q), (both, home))]  # fmt: skip
+    close(*centres, 1e-12)
+    at, whole = ([x.coordinates(name).v.start for name in arm.joints] for x in (serial, both))
+    close(mass(serial, q)[np.ix_(at, at)], mass(both, home)[np.ix_(whole, whole)], 1e-9)
+
+
 def test_values_stay_as_they_are(ankle: SerialTwin) -> None:
     before = pickle.dumps(ankle)
     table = str(ankle.table(3))
