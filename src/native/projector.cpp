@@ -170,13 +170,11 @@ bool Projector::allow(double *v) {
 // there are none.
 bool Projector::correct(const std::vector<double> &right, double error) {
     const double slack = tol_ + curved_ * error;
-    const double least = std::max(worse_ * block_.share, worst_);
+    const double grown = std::max(1.0, left() / block_.left);
+    const double least = std::max(worse_ * block_.share * grown, worst_);
     if (block_.columns.empty() || !(factor() >= least) || !meet(right, slack)) {
         if (!choose()) return false;
-        if (!meet(right, slack)) {
-            factor(true);
-            meet(right, slack, true);
-        }
+        if (!meet(right, slack)) factor(true), meet(right, slack, true);
     }
     for (int k : block_.columns) shift_[k] *= unit_[k];
     return true;
@@ -231,7 +229,7 @@ bool Projector::choose() {
     std::iota(order_.begin(), order_.end(), 0);
     if (rank < m) pivot(m, rank, C, order_, pivots_);
     block_.rows.assign(order_.begin(), order_.begin() + rank);
-    block_.share = factor();
+    block_.share = factor(), block_.left = left();
     if (block_.share >= worst_) return true;
     block_ = {};
     return false;

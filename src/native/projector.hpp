@@ -13,7 +13,7 @@ namespace pinloop {
 // Rows and as many coordinates that meet them. All rows if there are none.
 struct Block {
     std::vector<int> rows, columns;
-    double share = 0.0;
+    double share = 0.0, left = 1.0;
 };
 
 class Projector {
@@ -39,6 +39,7 @@ class Projector {
 
   private:
     bool holds_all() const { return block_.rows.size() == tables_.rows.size(); }
+    double left() const { return regularity * best > 0.0 ? regularity * best : 1.0; }
     void look();
     bool close(const Charts &charts, double *q);
     bool allow(double *v);

@@ -9,8 +9,8 @@ namespace pinloop {
 
 namespace {
 
-// Rows and columns of the block that is kept, its share, and what is known of regular poses.
-using Known = std::tuple<std::vector<int>, std::vector<int>, double, int, double, double>;
+// The block that is kept, and what is known of regular poses.
+using Known = std::tuple<std::vector<int>, std::vector<int>, double, double, int, double, double>;
 
 using Arrays = std::tuple<Matrix, Numbers, Matrix>;
 
@@ -90,18 +90,18 @@ void project(Steps &steps, std::shared_ptr<const Tables> tables, const Settings 
 
 // What Python knows of the projections so far.
 void recall(Steps &steps, const Known &known) {
-    const auto &[rows, columns, share, independent, regularity, best] = known;
+    const auto &[rows, columns, share, left, independent, regularity, best] = known;
     Projector *projector = steps.projector();
     require(projector != nullptr && rows.size() == columns.size(), "there is no such block");
     require_below(rows, projector->size()), require_below(columns, steps.tables().nv);
-    projector->begin({rows, columns, share}, independent, regularity, best);
+    projector->begin({rows, columns, share, left}, independent, regularity, best);
 }
 
 // The block that is kept by now.
-std::tuple<std::vector<int>, std::vector<int>, double> block(Steps &steps) {
+std::tuple<std::vector<int>, std::vector<int>, double, double> block(Steps &steps) {
     require(steps.projector() != nullptr, "nothing is projected");
     const Block &block = steps.projector()->block();
-    return {block.rows, block.columns, block.share};
+    return {block.rows, block.columns, block.share, block.left};
 }
 
 // Steps from a state, into arrays with room for some of them.

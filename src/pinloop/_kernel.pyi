@@ -142,11 +142,13 @@ class Steps:
         Per velocity its unit and the inertia of its rotor, infinite where it is locked.
         """
 
-    def block(self) -> tuple[list[int], list[int], float]:
-        """Rows, columns and share of the block that projects now; the former empty if none does."""
+    def block(self) -> tuple[list[int], list[int], float, float]:
+        """The block that projects now, see `Projector.known`; no rows or columns if none does."""
 
-    def recall(self, known: tuple[Sequence[int], Sequence[int], float, int, float, float]) -> None:
-        """Rows, columns and share of a block; rank of the rows, regularity, least pivot at best."""
+    def recall(
+        self, known: tuple[Sequence[int], Sequence[int], float, float, int, float, float]
+    ) -> None:
+        """Go on from what is known of projections, see `Projector.known`."""
 
     def take(
         self,

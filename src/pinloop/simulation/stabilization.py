@@ -77,14 +77,16 @@ class _Block(NamedTuple):
         columns: indices of the dependent coordinates.
         share: one over the norms of the rows and of the inverse of the block of these, where it was
             chosen: small where other coordinates would do with smaller shifts.
+        left: what was left of all rows there: where that has grown, shares are to have grown, too.
     """
 
     rows: _Chosen
     columns: NDArray[np.intp]
     share: float
+    left: float
 
 
-_NO_BLOCK = _Block(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), 0.0)
+_NO_BLOCK = _Block(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), 0.0, 1.0)
 
 
 class Projector:
@@ -163,30 +165,35 @@ class Projector:
         return self._projection.tol
 
     @property
+    def _left(self) -> float:
+        """What is left of the rows where they lose rank: their least pivot over the largest."""
+        return self.regularity * self._best or 1.0
+
+    @property
     def steepest(self) -> float:
         """How fast the regularity changes at most, over the size of a motion in units."""
         return _STEEPEST / self._best if self._best > 0.0 else 0.0
 
     @property
-    def known(self) -> tuple[list[int], list[int], float, int, float, float]:
-        """Rows, columns and share of the block; rank of the rows, regularity, least pivot at best.
+    def known(self) -> tuple[list[int], list[int], float, float, int, float, float]:
+        """The block; rank of the rows, regularity, least pivot at best.
 
-        The former are empty if no block is kept for all rows.
+        Rows and columns are empty if no block is kept for all rows.
         """
-        rows, columns, share = self._blocks.get("all", _NO_BLOCK)
+        rows, columns, *worth = self._blocks.get("all", _NO_BLOCK)
         numbers = np.arange(len(self._scale))[rows].tolist()
         parts = self._independent, self.regularity, self._best
-        return numbers, columns.tolist(), share, *parts
+        return numbers, columns.tolist(), *worth, *parts
 
     def remember(
-        self, regularity: float, best: float, block: tuple[list[int], list[int], float]
+        self, regularity: float, best: float, block: tuple[list[int], list[int], float, float]
     ) -> None:
         """Take over what others have found out at the last state, and the block that they keep."""
         self.regularity, self._best = regularity, best
-        rows, columns, share = block
+        rows, columns, *worth = block
         if columns:
             chosen = slice(None) if len(rows) == len(self._scale) else np.array(rows)
-            self._blocks["all"] = _Block(chosen, np.array(columns), share)
+            self._blocks["all"] = _Block(chosen, np.array(columns), *worth)
 
     def position(self, t: float, q: Array) -> tuple[Array, bool]:
         """Configuration on the manifold, by Newton's method along the chosen coordinates."""
@@ -374,7 +381,7 @@ class Projector:
         kept = "all" if self._holonomic is None else level
         slack = self._projection.tol + CURVED * error
         block = self._blocks.get(kept)
-        if block is not None and (solution := _met(block, J, b, slack)) is not None:
+        if block is not None and (solution := self._met(block, J, b, slack)) is not None:
             shift[block.columns] = solution
             return shift
         tolerance = min(max(RANK, 10 * error), 1e-2)
@@ -385,7 +392,7 @@ class Projector:
                 shift[free] = Saddle(M, rows, tolerance=tolerance, max_rank=max_rank).project(b)
                 return shift
             columns, block = self._chosen(kept, q, J, tolerance, max_rank)
-            if block is not None and (solution := _met(block, J, b, slack)) is not None:
+            if block is not None and (solution := self._met(block, J, b, slack)) is not None:
                 shift[columns] = solution
                 return shift
         shift[columns] = np.linalg.lstsq(J[:, columns], b, rcond=tolerance)[0]
@@ -414,24 +421,24 @@ class Projector:
         pivots = lapack().dgeqp3(J[:, columns].T)[1] - 1
         # All of them as a slice, which copies nothing.
         rows = slice(None) if len(columns) == len(J) else pivots[: len(columns)]
-        block = _Block(rows, columns, _factored(J, rows, columns)[2])
+        block = _Block(rows, columns, _factored(J, rows, columns)[2], self._left)
         self._blocks[level] = block
         return block
 
+    def _met(self, block: _Block, J: Array, b: Array, slack: float) -> Array | None:
+        """Shifts of dependent coordinates that meet the rows; None if others may be better now.
 
-def _met(block: _Block, J: Array, b: Array, slack: float) -> Array | None:
-    """Shifts of dependent coordinates that meet the rows; None if others may be better now.
-
-    Rows that the block does not contain must come out with it, but for ``slack``. If they do
-    not, the rows contradict each other.
-    """
-    lu, pivots, share = _factored(J, block.rows, block.columns)
-    if share < max(Regularity.WORSE * block.share, Regularity.WORST):
-        return None
-    solution = lapack().dgetrs(lu, pivots, b[block.rows])[0]
-    if len(b) > len(solution) and _norm(J[:, block.columns] @ solution - b) > slack:
-        return None
-    return np.asarray(solution)
+        Rows that the block does not contain must come out with it, but for ``slack``. If they do
+        not, the rows contradict each other.
+        """
+        lu, pivots, share = _factored(J, block.rows, block.columns)
+        grown = max(1.0, self._left / block.left)
+        if share < max(Regularity.WORSE * block.share * grown, Regularity.WORST):
+            return None
+        solution = lapack().dgetrs(lu, pivots, b[block.rows])[0]
+        if len(b) > len(solution) and _norm(J[:, block.columns] @ solution - b) > slack:
+            return None
+        return np.asarray(solution)
 
 
 def _factored(J: Array, rows: _Chosen, columns: NDArray[np.intp]) -> tuple[Array, Array, float]:
