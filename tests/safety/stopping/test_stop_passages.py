@@ -94,6 +94,32 @@ def test_torques_are_known_where_the_branch_is_not(
     assert any(looks) and np.array_equal(stop.run.q, want.run.q)
 
 
+def test_a_branch_that_does_not_tell_what_happens_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bars come to rest beside their flat pose: what holds them is decided by the rows there."""
+    machine, gone, (_, S, I) = tables.build(windows(2)), list[Passage](), size(2)
+    rest, torque = 0.02, 120.0
+    taken = torque * (0.3 - rest) - GRAVITY * S * (np.sin(0.3) - np.sin(rest))
+    q, v = parallel(machine, 0.3, -np.sqrt(2.0 * taken / I))
+    given: dict[str, Any] = {"brakes": holding({"low0": torque}), "method": precise(1e-8)}
+    want = pl.stop(machine, q, v, **given)
+    leave_untold, system = StopEquations.leave_untold, Passage.system
+
+    def leaving(self: StopEquations, *state: Any) -> None:
+        gone.extend([] if self.passage is None else [self.passage])
+        leave_untold(self, *state)
+
+    def lost(self: Passage, *state: Any) -> Any:
+        if self in gone:
+            raise NoBranch("it is not told there")
+        return system(self, *state)
+
+    monkeypatch.setattr(StopEquations, "leave_untold", leaving)
+    monkeypatch.setattr(Passage, "system", lost)
+    stop = pl.stop(machine, q, v, **given)
+    assert gone and stop.outcome == want.outcome == "stopped"
+    assert angle_of(machine, stop.run.q[-1]) == pytest.approx(rest, abs=1e-7)
+
+
 @pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-10])
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize(("rate", "torque"), [(-4.0, 60.0), (-3.0, 20.0)])
