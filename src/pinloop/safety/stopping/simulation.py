@@ -335,7 +335,6 @@ class StopSimulation:
 
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         """On the manifold, with what is pinned exactly where it belongs."""
-        self.equations.follow(None)
         v = self.phase.pin_velocity(t, v)
         return (q, v, False) if self.projector is None else self.projector.apply(t, q, v)
 
