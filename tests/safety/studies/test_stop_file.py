@@ -154,9 +154,16 @@ def test_changed_bytes_are_not_believed(tmp_path: Path) -> None:
 def test_only_the_worst_where_there_is_no_room(
     computed: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    packed = list[int]()
     monkeypatch.setattr(file_module, "_MOST", 0)
     monkeypatch.setattr(study_module, "_ROUND", 0.0)
+    monkeypatch.setattr(
+        cases_module,
+        "pack_stop",
+        lambda *arguments: packed.append(0) or pack_stop(*arguments),  # type: ignore[func-returns-value]
+    )
     study = wheels.study(pl.safety.Random(60, 1), tmp_path / "r.csv")
+    assert len(packed) < 60
     del computed[:]
     study.save_html(tmp_path / "report.html")
     assert not computed

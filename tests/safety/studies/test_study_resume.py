@@ -90,11 +90,15 @@ def test_killed_in_the_middle_and_started_again(
     assert path.read_bytes() == undisturbed
 
 
-def test_workers_end_with_a_study_that_is_killed(tmp_path: Path, undisturbed: bytes) -> None:
+@pytest.mark.parametrize("lines", [0, 20], ids=["while they start", "while they work"])
+def test_workers_end_with_a_study_that_is_killed(
+    lines: int, tmp_path: Path, undisturbed: bytes
+) -> None:
     """Only the process of the study is: its workers hear nothing of it, and end all the same."""
     path = tmp_path / "results.csv"
     process = started(path, 2)
-    wait_for(path, 20, process)
+    wait_for(path, lines, process)
+    time.sleep(0.0 if lines else 0.2)  # they begin to import after the first line
     process.kill()
     process.communicate(timeout=30)  # until nobody can write to its output any more
     with pytest.raises(ProcessLookupError):  # nor is anybody left of its session

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-from joblib import Parallel
+from joblib import delayed
 
 from ...boundary.arguments import flat_numbers, public, require_kind
 from ...boundary.values import forward
@@ -33,7 +33,7 @@ from ..studies.criteria import criteria, known_criteria
 from ..studies.order_statistics import proven_share
 from ..studies.space import Sampling, Sobol, Space
 from ..studies.study import StudySettings, checked_size, make_setup
-from ..studies.workers import task
+from ..studies.workers import start_workers
 from .separation import separation
 
 SEPARATION = "separation"
@@ -236,10 +236,10 @@ def allowed_speed(
     known = _columns(setup)
     columns = {known[name]: limit for name, limit in limits.items()}
     tasks = (
-        task(_allowed_in)(_Judge(setup, k, case, columns, person or {}))
+        delayed(_allowed_in)(_Judge(setup, k, case, columns, person or {}))
         for k, case in enumerate(values)
     )
-    cases = tuple(Parallel(n_jobs=jobs)(tasks))
+    cases = tuple(start_workers(jobs)(tasks))
     if all(case.problem for case in cases):
         raise BadValue(f"no case could be computed; the first one: {cases[0].problem}")
     names = {column: name for name, column in known.items()}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-from joblib import Parallel
+from joblib import delayed
 from scipy.spatial import ConvexHull
 
 from ...boundary.arguments import flat_numbers, public
@@ -35,7 +35,7 @@ from ..studies.case_values import case_values
 from ..studies.cases import Setup
 from ..studies.space import Sampling, Sobol, Space
 from ..studies.study import StudySettings, checked_size, make_setup
-from ..studies.workers import task
+from ..studies.workers import start_workers
 from .advance import collect_shapes, fastest_before_command
 from .allowed_speed import scaled
 from .distances import at_least_zero
@@ -278,17 +278,17 @@ def cell_map(
     spacing = require_length("spacing", spacing)
     values = case_values(setup, sampling, 0, checked_size(setup, sampling, jobs))
     tasks = (
-        task(_shadow)(setup, scaled(case, share), watch, spacing / 5)
+        delayed(_shadow)(setup, scaled(case, share), watch, spacing / 5)
         for share in parts.tolist()
         for case in values
     )
-    found = list(Parallel(n_jobs=jobs)(tasks))
+    found = list(start_workers(jobs)(tasks))
     shadows, bare = [shadow for shadow, _ in found], {name for _, names in found for name in names}
     by_share = [shadows[k : k + len(values)] for k in range(0, len(shadows), len(values))]
     x, y = _grid(shadows, spacing)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    tasks = (task(_margin)(some, places) for some in by_share)
-    margins = np.array(list(Parallel(n_jobs=jobs)(tasks))).reshape(len(parts), len(y), len(x))
+    tasks = (delayed(_margin)(some, places) for some in by_share)
+    margins = np.array(list(start_workers(jobs)(tasks))).reshape(len(parts), len(y), len(x))
     notes = [f"without shapes, and left out: {', '.join(sorted(bare))}"] if bare else []
     return CellMap(
         robot.name,

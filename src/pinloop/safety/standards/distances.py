@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from joblib import Parallel, effective_n_jobs
+from joblib import delayed, effective_n_jobs
 
 from ...boundary.arguments import flat_numbers, public, require_jobs
 from ...boundary.csv import write_rows
@@ -22,7 +22,7 @@ from ...tables.report import Block, Cell, KeyValues, Mark, Notes, Report, Report
 from ..stopping import StopResult
 from ..stopping.result_document import PLANNING_AID
 from ..studies.study import Study
-from ..studies.workers import task
+from ..studies.workers import start_workers
 from .editions import GUARD_EDITIONS, Edition, edition_by_name
 
 Row = dict[str, str | float]
@@ -227,8 +227,8 @@ def measure_cases(
     require_jobs(jobs, "processes")
     bare = replace(study, searched=None)  # what a search found need not go to every worker
     size = -(-len(cases) // (_TASKS * max(1, effective_n_jobs(jobs))))
-    batches = Parallel(n_jobs=jobs)(
-        task(_batch)(bare, cases[k : k + size], measure) for k in range(0, len(cases), size)
+    batches = start_workers(jobs)(
+        delayed(_batch)(bare, cases[k : k + size], measure) for k in range(0, len(cases), size)
     )
     pairs = [pair for pairs, _ in batches for pair in pairs]
     return pairs, max((largest for _, largest in batches), key=lambda each: each.distance)

@@ -77,9 +77,9 @@ def measure_loads(history: StopHistory, equations: StopEquations) -> Loads:
         whole = whole or max(float((times * (FINE.weights @ np.abs(powers))).sum()), small)
         largest, missed = np.abs(sizes).max(axis=1), FINE.missed(sizes)
         peaks = np.maximum(peaks, largest.max(axis=0))
-        # No polynomial is larger than all its coefficients together: few pieces have peaks.
-        higher = (np.abs(FINE.coefficients @ sizes).sum(axis=1) > peaks).any(axis=1)
-        largest[higher] = FINE.largest(sizes[higher])
+        # No polynomial is larger than all its coefficients together: few have peaks.
+        higher = np.abs(FINE.coefficients @ sizes).sum(axis=1) > peaks
+        largest[higher] = FINE.largest(sizes.swapaxes(1, 2)[higher][..., None])[:, 0]
         resolved = missed <= PEAK * np.maximum(peaks, largest) + floor
         done = (resolved | (largest + missed <= peaks + floor)).all(axis=1)
         done &= (times * FINE.missed(powers)).max(axis=1) <= WORK * whole

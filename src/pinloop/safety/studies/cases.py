@@ -280,8 +280,7 @@ def tool_travel(stop: StopResult, frame: str) -> tuple[float, float]:
             values.append(math.hypot(*pin.getFrameVelocity(model, data, index, pin.LOCAL).linear))
         return np.array(values).reshape(q.shape[:-1])
 
-    peak = float(speeds(stop.run.q, stop.run.v).max(initial=0.0))
-    pieces, travel, whole = moving.pieces, 0.0, 0.0
+    pieces, travel, whole, peak = moving.pieces, 0.0, 0.0, 0.0
     for halving in range(_HALVINGS + 1):
         if not len(pieces.rows):
             break
@@ -292,6 +291,7 @@ def tool_travel(stop: StopResult, frame: str) -> tuple[float, float]:
         done |= halving == _HALVINGS
         travel += float((times * (inside @ FINE.weights))[done].sum())
         # No polynomial is larger than all its coefficients together: few pieces have the peak.
+        peak = max(peak, float(inside.max()))
         higher = np.abs(inside @ FINE.coefficients.T).sum(axis=1) > peak
         peak = max(peak, float(FINE.largest(inside[higher, :, None]).max(initial=0.0)))
         pieces = pieces.without(done).halves()

@@ -18,7 +18,7 @@ from types import NoneType
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
-from joblib import Parallel, effective_n_jobs
+from joblib import delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 
 from ... import errors
@@ -41,7 +41,7 @@ from .cases import CLEARANCE, Row, Setup, columns, manifest_of
 from .criteria import Records
 from .journal import Journal, StopFile, digest_of, read_rows
 from .space import Sampling, Sobol, Space
-from .workers import task
+from .workers import start_workers
 from .worst import CriterionResult, Searched, WorstCase, read_search, search_file, write_search
 from .worst_search import Search, search_worst
 
@@ -348,17 +348,18 @@ def _run(
 ) -> None:
     """All cases that are still to be done, in order."""
     workers, batch, records = max(1, effective_n_jobs(jobs)), _BATCH, Records(setup)
-    with Parallel(n_jobs=jobs) as parallel:
+    with start_workers(jobs) as parallel:
         while journal.done < size:
             first, begin = journal.done, perf_counter()
             last = min(size, first + workers * _TASKS * batch)
             parts = range(first, last, batch)
-            tasks = (task(_batch)(setup, sampling, k, min(last, k + batch)) for k in parts)
+            room = journal.has_room
+            tasks = (delayed(_batch)(setup, sampling, k, min(last, k + batch), room) for k in parts)
             cases = [case for cases in parallel(tasks) for case in cases]
             kept = [
                 (k, packed)
                 for k, (row, packed) in enumerate(cases, start=first)
-                if (records.takes(row) or journal.has_room) and packed
+                if (records.takes(row) or room) and packed
             ]
             journal.append([row for row, _ in cases], kept)
             report(journal.done)
@@ -366,12 +367,18 @@ def _run(
             batch = int(min(max(1.0, batch * min(share, 4.0)), _LARGEST_BATCH))
 
 
-def _batch(setup: Setup, sampling: Sampling, first: int, last: int) -> list[tuple[Row, bytes]]:
-    """Rows and packed stops of consecutive cases; what a worker of a process computes."""
-    cases = []
+def _batch(
+    setup: Setup, sampling: Sampling, first: int, last: int, room: bool
+) -> list[tuple[Row, bytes]]:
+    """Rows of consecutive cases with packed stops, the worst ones or all if there is room.
+
+    What a worker of a process computes.
+    """
+    cases, records = [], Records(setup)
     for k, case in enumerate(each_case(setup, sampling, first, last), start=first):
         row, stop = setup.evaluate(k, case)
-        cases.append((row, b"" if stop is None else setup.pack(stop, case)))
+        wanted = records.takes(row) or room
+        cases.append((row, setup.pack(stop, case) if wanted and stop is not None else b""))
     return cases
 
 

@@ -16,7 +16,7 @@ from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel
+from joblib import delayed
 
 from ...boundary.arguments import public
 from ...boundary.marks import Array
@@ -29,7 +29,7 @@ from .criteria import DISPLACEMENT, SEPARATION, Criterion, known_criteria
 from .local_search import LocalSearch, share_budget
 from .order_statistics import Sampled, describe_samples
 from .space import Variable, drawn
-from .workers import task
+from .workers import start_workers
 from .worst import Searched, WorstCase
 
 
@@ -106,15 +106,15 @@ def search_worst(
     corners = list(corner_cases(samples, search.corners))
     size = 1 + len(corners) // 8
     tally, pool = _Tally(setup, chosen), []
-    with Parallel(n_jobs=jobs, return_as="generator") as parallel:
+    with start_workers(jobs, return_as="generator") as parallel:
         parts = (corners[k : k + size] for k in range(0, len(corners), size))
-        for part, sizes in parallel(task(_try_cases)(setup, chosen, own) for own in parts):
+        for part, sizes in parallel(delayed(_try_cases)(setup, chosen, own) for own in parts):
             tally.add(part)
             pool += sizes
             if report is not None:
                 report(tally.stops)
         tasks = [
-            task(_climb)(
+            delayed(_climb)(
                 setup,
                 chosen,
                 name,
@@ -130,7 +130,9 @@ def search_worst(
             if report is not None:
                 report(tally.stops)
         cases, described = _best_cases(samples, chosen, known, tally, counts)
-        intervals = parallel(task(chosen[name].interval)(case.stop) for name, case in cases.items())
+        intervals = parallel(
+            delayed(chosen[name].interval)(case.stop) for name, case in cases.items()
+        )
         pairs = zip(cases.items(), intervals, strict=True)
         cases = {name: replace(case, interval=interval) for (name, case), interval in pairs}
     return Searched(cases, described, tally.stops, dict(tally.outcomes), dict(tally.beyond))
@@ -181,8 +183,8 @@ def _sizes(samples: Samples, chosen: Mapping[str, Criterion], jobs: int) -> dict
     if measured:
         part = max(1, len(stopped) // 16)
         parts = (stopped[k : k + part] for k in range(0, len(stopped), part))
-        tasks = (task(_measure)(samples, measured, own) for own in parts)
-        found = [each for own in Parallel(n_jobs=jobs)(tasks) for each in own]
+        tasks = (delayed(_measure)(samples, measured, own) for own in parts)
+        found = [each for own in start_workers(jobs)(tasks) for each in own]
         for k, criterion in enumerate(measured):
             column = np.full(len(rows), np.nan)
             column[stopped] = [each[k] for each in found]
