@@ -243,7 +243,10 @@ def minimum_distance(
 # -- tables of vendors ----------------------------------------------------------------------------
 
 
-@app.add("annex-b urdf/six_axis_arm.urdf --payload 10kg --csv arm.annex_b.csv")
+@app.add(
+    "annex-b urdf/six_axis_arm.urdf --payload 10kg --csv arm.annex_b.csv",
+    codes="0 every stop ends at rest; 1 some do not",
+)
 def annex_b(
     robot: RobotFile,
     payload: Load = None,
@@ -264,7 +267,7 @@ def annex_b(
     ] = None,
     pdf: Annotated[Path | None, file_option("Write all tables as PDF.", ends=(".pdf",))] = None,
     as_json: AsJson = None,
-) -> None:
+) -> int:
     """Compute stopping times and distances as vendors declare them (ISO 10218-1, annex B).
 
     For 33, 66 and 100 % of speed, payload and extension, with the poses that have it. A planning
@@ -290,10 +293,13 @@ def annex_b(
     if pdf is not None:
         written.append(tables.to_pdf(pdf))
     give_result(as_json, lambda: _tables_document(tables), tables.report, written)
+    stopped = all(stop.outcome == "stopped" for stop in tables.stops)
+    return Exit.DONE if stopped else Exit.FAILED
 
 
 def _tables_document(tables: AnnexB) -> dict[str, Any]:
     return {
+        "headline": tables.guesses.title(f"{tables.robot.name}: stops of each axis").text,
         "robot": tables.robot.name,
         "edition": tables.edition.name,
         "payload_kg": tables.payload.mass,

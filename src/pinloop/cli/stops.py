@@ -349,6 +349,7 @@ def swept(
 
 def _document(result: StopResult, volume: SweptVolume) -> dict[str, Any]:
     return {
+        "headline": _report(result, volume).title.text,
         "robot": result.robot.name,
         "outcome": result.outcome,
         "stopping_time_s": result.stopping_time,
@@ -373,7 +374,8 @@ def _report(result: StopResult, volume: SweptVolume) -> Report:
     ]
     bare = [f"without shapes, and left out: {listed(volume.bare)}"] if volume.bare else []
     blocks = KeyValues.of("Swept volume", facts), Notes.of("Notes", bare, "caution")
-    return Report.of(f"{result.robot.name}: what the stop sweeps", blocks, PLANNING_AID)
+    title = result.guesses.title(f"{result.robot.name}: what the stop sweeps")
+    return Report.of(title, blocks, PLANNING_AID)
 
 
 # -- brakes -------------------------------------------------------------------------------------

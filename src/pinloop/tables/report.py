@@ -43,6 +43,9 @@ _GAP = 2
 _PROSE = 80
 """Width at which sentences are wrapped where no width is asked for."""
 _WIDEST_PROSE = 100
+_JOINED = "\N{NO-BREAK SPACE}"
+_QUANTITY = re.compile(r"(?<=\d) (?=(?:%|deg|rad|mm|ms|kg|m|s|J|N m|N)(?![\w%]))")
+"""Between a number and its unit, which are not parted."""
 _NARROW = 20
 """Long names are cut into lines of this width at least, if that keeps a table whole."""
 
@@ -300,15 +303,23 @@ def block_lines(block: Block, width: int | None) -> list[Line]:
 
 
 def wrapped(text: str, width: int | None, indent: int = 0) -> list[str]:
-    """A sentence in lines; words with hyphens stay whole, and what no-break spaces join.
+    """A sentence in lines; words with hyphens stay whole, and what `join_units` joins.
 
     Words that are too long, such as paths, are torn on a terminal only.
     """
     room = _PROSE - _GAP if width is None else min(width, _WIDEST_PROSE)
     lines = textwrap.wrap(
-        text, max(16, room - indent), break_on_hyphens=False, break_long_words=width is not None
+        join_units(text),
+        max(16, room - indent),
+        break_on_hyphens=False,
+        break_long_words=width is not None,
     )
-    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines] or [""]
+    return [line.replace(_JOINED, " ") for line in lines] or [""]
+
+
+def join_units(text: str) -> str:
+    """A sentence with no-break spaces between numbers and their units."""
+    return _QUANTITY.sub(_JOINED, text)
 
 
 def _table_lines(table: Table, width: int | None) -> list[Line]:
@@ -440,7 +451,7 @@ def _shown(value: Any) -> Any:
     """A text without control characters; no-break spaces stay."""
     if type(value) is not str:
         return value
-    return "\N{NO-BREAK SPACE}".join(map(printable, value.split("\N{NO-BREAK SPACE}")))
+    return _JOINED.join(map(printable, value.split(_JOINED)))
 
 
 def _markdown(text: str) -> Markup:

@@ -21,7 +21,7 @@ from ...boundary.values import forward
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ...tables.number_format import number
-from ...tables.report import Cell, KeyValues, Mark, Notes, Report, Reported, Table
+from ...tables.report import KeyValues, Mark, Notes, Report, Reported, Table
 from ...tolerances import SPEED_SHARE
 from ...units import ANGLES, LENGTHS, TIMES, column_unit, shown_unit
 from ..brakes.brakes import Brakes
@@ -139,12 +139,13 @@ class AllowedSpeed(Reported):
         )
         mark: Mark = "good" if self.share > 0.0 else "bad"
         title = f"{robot.name}: {_percent(self.share)} of the speeds allowed"
-        return Report.of(Cell(title, mark), blocks, PLANNING_AID)
+        return Report.of(self.stop().guesses.title(title, mark), blocks, PLANNING_AID)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything that is in the table, in SI units."""
         return {
             "format": "pinloop-allowed-speed-1",
+            "headline": self.__rich__().title.text,
             "disclaimer": PLANNING_AID,
             "robot": self.setup.robot.name,
             "category": self.setup.category.number,

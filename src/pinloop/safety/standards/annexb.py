@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from ...boundary.arguments import flat_numbers, public
 from ...boundary.csv import write_rows
 from ...boundary.files import write_text
 from ...boundary.marks import Array
-from ...boundary.values import forward
+from ...boundary.values import forward, stored_fields
 from ...errors import BadValue, StopFailed
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism
@@ -33,6 +34,7 @@ from ..brakes.template import driven_joints
 from ..space.interval_tree import joint_limits
 from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.categories import Category, as_category
+from ..stopping.intervals import Guesses
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot
 from ..stopping.stop import stop_prepared
 from .editions import ROBOT_EDITIONS, Edition, edition_by_name
@@ -189,6 +191,8 @@ class AnnexB(Reported):
     settings: Settings = field(repr=False)
     edition: Edition = ROBOT_EDITIONS["ISO 10218-1:2011"]
 
+    __getstate__ = stored_fields
+
     def __repr__(self) -> str:
         return f"<AnnexB of '{self.robot.name}': {len(self.stops)} stops of {len(self.axes)} axes>"
 
@@ -208,6 +212,20 @@ class AnnexB(Reported):
         machine = self.settings.machine(self.robot, self.payload, stop.payload_share)
         (category,) = (each for each in self.categories if each.number == stop.category)
         return self.settings.stop(machine, category, stop.pose.q, stop.axis, stop.speed)
+
+    @cached_property
+    def longest(self) -> tuple[tuple[AxisStop, StopResult], ...]:
+        """By category and axis the stop with the longest time, with everything."""
+        stopped = [stop for stop in self.stops if stop.outcome == "stopped"]
+        by_time = sorted(stopped, key=lambda stop: stop.time)
+        chosen = {(stop.category, stop.axis): stop for stop in by_time}
+        return tuple((chosen[key], self.again(chosen[key])) for key in sorted(chosen))
+
+    @property
+    def guesses(self) -> Guesses:
+        """Brake data that are guesses."""
+        of_stops = (result.guesses for _, result in self.longest)
+        return next((guesses for guesses in of_stops if guesses), Guesses(()))
 
     def table(self, category: int, axis: str | None = None) -> Report:
         """The tables of a category: rows are speeds, columns extensions, one block per payload.

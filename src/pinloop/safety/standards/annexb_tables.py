@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ...errors import printable
 from ...tables.number_format import Units, milliseconds, number, numbers, units_of
-from ...tables.report import Block, Cell, KeyValues, Notes, Report, Table, render
+from ...tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table, render
 from ...units import column_name
 from ..brakes.laws import LAWS
+from ..brakes.template import driven_joints
 from ..stopping.result_document import PLANNING_AID
 from .annexb import AnnexB, AxisStop
-from .extension import Pose
 
 _THIRDS = ("reaction", "braking", "total")
 _ALIKE = 1e-4
@@ -27,7 +28,7 @@ def table_report(annex: AnnexB, category: int, axis: str | None = None) -> Repor
     what = f"stops of category {category}" + ("" if axis is None else f", axis {axis}")
     alike = Notes.of("Cells that are alike", _alike(annex, category, axes))
     blocks: list[Block] = [*_tables(annex, category, axes), alike]
-    return Report.of(f"{annex.robot.name}: {what}", blocks, PLANNING_AID)
+    return Report.of(annex.guesses.title(f"{annex.robot.name}: {what}"), blocks, PLANNING_AID)
 
 
 def whole_report(annex: AnnexB) -> Report:
@@ -35,6 +36,7 @@ def whole_report(annex: AnnexB) -> Report:
     blocks: list[Block] = [
         _facts(annex),
         *(table for category in annex.shares for table in _tables(annex, category, annex.axes)),
+        _intervals(annex),
         Notes.of(
             "Cells that are alike",
             (text for category in annex.shares for text in _alike(annex, category, annex.axes)),
@@ -44,7 +46,7 @@ def whole_report(annex: AnnexB) -> Report:
         Notes.of("Remarks", _remarks(annex), "caution"),
     ]
     title = f"{annex.robot.name}: computed stopping times and distances"
-    return Report.of(title, blocks, PLANNING_AID)
+    return Report.of(annex.guesses.title(title), blocks, PLANNING_AID)
 
 
 def csv_rows(annex: AnnexB) -> list[dict[str, str | float]]:
@@ -101,8 +103,15 @@ def _summary(annex: AnnexB, category: int, axes: Sequence[str], units: Units) ->
     stops = [by_axis.get(axis) for axis in axes]
     travels = _texts([_thirds(s, "reaction_distance", "distance", units.factor) for s in stops])
     times = _texts([_thirds(s, "reaction_time", "time", 1e3) for s in stops])
+    fine = not annex.guesses
     rows: list[tuple[str | Cell, ...]] = [
-        (axis, f"{units.factor * share * annex.speeds[axis]:.4g}", *travel, *time, _outcome(stop))
+        (
+            axis,
+            f"{units.factor * share * annex.speeds[axis]:.4g}",
+            *travel,
+            *time,
+            _outcome(stop, fine=fine),
+        )
         for axis, stop, travel, time in zip(axes, stops, travels, times, strict=True)
     ]
     headings = ["<axis", f"speed [{units.shown}/s]"]
@@ -153,13 +162,13 @@ def _texts(table: list[list[float]]) -> list[list[str]]:
     return np.reshape(texts, np.shape(table)).tolist()
 
 
-def _outcome(stop: AxisStop | None) -> Cell:
+def _outcome(stop: AxisStop | None, *, fine: bool = True) -> Cell:
     if stop is None:
         return Cell("no such pose", "caution")
     if stop.outcome != "stopped":
         return Cell(stop.outcome, "bad")
     last = "" if stop.last == stop.axis else f"; {stop.last} comes to rest last"
-    return Cell(printable(f"stopped{last}"), "good")
+    return Cell(printable(f"stopped{last}"), "good" if fine else "")
 
 
 def _percent(share: float) -> str:
@@ -189,23 +198,35 @@ def _facts(annex: AnnexB) -> KeyValues:
     return KeyValues.of("Robot", [*entries, *faults])
 
 
+def _intervals(annex: AnnexB) -> Table:
+    """Of the longest stop of each axis, as brake data are uncertain."""
+    rows = []
+    for stop, result in annex.longest:
+        bands = result.bands(of=["stopping_time", f"angle:{stop.axis}"])
+        if bands:
+            shares = (stop.speed_share, stop.extension_share, stop.payload_share)
+            name = f"category {stop.category}, {stop.axis}"
+            case = ", ".join(map(_percent, shares))
+            time, distance = bands
+            rows.append((name, case, time.text, distance.text, time.made_by))
+    headings = ("<longest stop", "<speed, extension, payload", "<time", "<distance", "<by")
+    return Table.of("95 % intervals, as brake data are uncertain", headings, rows)
+
+
 def _poses(annex: AnnexB) -> Table:
-    """The poses at the signal."""
+    """The poses at the signal, a column per driven joint."""
+    units = {name: units_of(annex.robot, name) for name in driven_joints(annex.robot)}
     rows = []
     for axis, extension in annex.extensions.items():
         for pose in extension.poses.values():
             sign, given = "+" if pose.direction > 0 else "-", ", given" if pose.given else ""
-            moves, joints = f"{sign}, {pose.motion}{given}", ", ".join(_values(annex, pose))
-            distance = number(1e3 * pose.distance, 1)
-            rows.append((axis, f"{100 * pose.reached:.1f} %", distance, moves, joints))
-    headings = ("<axis", "extension", "distance [mm]", "<moves", "<driven joints")
-    return Table.of("Poses at the signal", headings, rows)
-
-
-def _values(annex: AnnexB, pose: Pose) -> Iterator[str]:
-    for name, value in pose.joints.items():
-        units = units_of(annex.robot, name)
-        yield f"{name} {number(units.factor * value, 1)} {units.shown}"
+            case, moves = f"{axis}, {100 * pose.reached:.1f} %", f"{sign}, {pose.motion}{given}"
+            joints = (number(units[name].factor * x, 1) for name, x in pose.joints.items())
+            rows.append((case, number(1e3 * pose.distance, 1), moves, *joints))
+    table = Table.of("Poses at the signal", ("<axis, extension", "distance [mm]", "<moves"), rows)
+    group = "pose" if len(set(units.values())) == 1 else ""  # what is under it has one unit
+    columns = (Column(printable(name), unit.shown, group) for name, unit in units.items())
+    return replace(table, columns=(*table.columns, *columns))
 
 
 def _definitions(annex: AnnexB) -> list[str]:

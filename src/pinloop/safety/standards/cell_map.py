@@ -30,6 +30,7 @@ from ...tables.report import KeyValues, Notes, Report, Reported, Table
 from ..brakes.brakes import Brakes
 from ..space.solids import require_length
 from ..stopping import StopResult
+from ..stopping.intervals import Guesses
 from ..stopping.result_document import PLANNING_AID
 from ..studies.case_values import case_values
 from ..studies.cases import Setup
@@ -123,6 +124,7 @@ class CellMap(Reported):
         footprint: polygons that the robot sweeps at full share, for the picture.
         watch: how people are watched.
         cases: number of cases.
+        guesses: brake data that are guesses.
         notes: what was left out, one sentence each.
     """
 
@@ -135,6 +137,7 @@ class CellMap(Reported):
     footprint: tuple[Array, ...] = field(repr=False)
     watch: Watch
     cases: int
+    guesses: Guesses
     notes: tuple[str, ...] = field(default=(), repr=False)
 
     @property
@@ -180,7 +183,8 @@ class CellMap(Reported):
             Table.of("Zones that must be free of people", headings, rows),
             Notes.of("Notes", self._notes(), "caution"),
         )
-        return Report.of(f"{self.robot}: speeds by where people are", blocks, PLANNING_AID)
+        title = self.guesses.title(f"{self.robot}: speeds by where people are")
+        return Report.of(title, blocks, PLANNING_AID)
 
     def _notes(self) -> list[str]:
         inner = np.ones(self.allowed.shape, dtype=bool)
@@ -215,12 +219,14 @@ class CellMap(Reported):
 
     def plot(self) -> Any:
         """Draw the zones from above, with what the robot sweeps at full share."""
-        title = f"{self.robot}: speeds by where people are, {self.cases} cases"
+        title = f"{self.robot}: speeds by where people are, {self.cases} cases, not guaranteed"
+        title = self.guesses.title(title).text
         return forward("show.plots", "by_matplotlib", "draw_zones", title, self)
 
     def as_dict(self) -> dict[str, Any]:
         """The zones, in SI units; places are in the CSV."""
         return {
+            "headline": self.__rich__().title.text,
             "robot": self.robot,
             "cases": self.cases,
             "zones": [
@@ -300,6 +306,7 @@ def cell_map(
         tuple(polygon for shadow in by_share[-1] for polygon in shadow.polygons),
         watch,
         len(values),
+        setup.stop(values[0]).guesses,
         tuple(notes),
     )
 

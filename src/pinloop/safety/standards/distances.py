@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -16,13 +17,16 @@ from joblib import delayed, effective_n_jobs
 
 from ...boundary.arguments import flat_numbers, public, require_jobs
 from ...boundary.csv import write_rows
+from ...boundary.values import stored_fields
 from ...errors import BadValue
 from ...tables.number_format import milliseconds, number
 from ...tables.report import Block, Cell, KeyValues, Mark, Notes, Report, Reported, Table
 from ..stopping import StopResult
+from ..stopping.intervals import Guesses, Interval
 from ..stopping.result_document import PLANNING_AID
 from ..studies.study import Study
 from ..studies.workers import start_workers
+from ..studies.worst import interval_document
 from .editions import GUARD_EDITIONS, Edition, edition_by_name
 
 Row = dict[str, str | float]
@@ -54,6 +58,13 @@ class Distance(Reported):
     terms: tuple[Term, ...]
     has_simple_form: ClassVar[bool]
     """Whether the standard has a simple form of it, with other values."""
+    stop: StopResult | None
+    """The stop that it belongs to; None if only its time is known."""
+
+    @property
+    @abstractmethod
+    def interval(self) -> Interval | None:
+        """Its 95 % interval, as brake data are uncertain; None where they are not."""
 
     @property
     @abstractmethod
@@ -105,9 +116,13 @@ class Distance(Reported):
         rows = self.rows()
         return write_rows(path, rows[0], (row.values() for row in rows))
 
-    def report(self, name: str, facts: Iterable[tuple[str, str]], notes: Iterable[str]) -> Report:
-        """The distance for reading: what it is of, its terms and formulas, assumptions."""
-        both, terms = self.has_simple_form, (*self.terms, self.total)
+    def report(self, name: str, facts: Sequence[tuple[str, str]], notes: Iterable[str]) -> Report:
+        """The distance for reading: what it is of, its terms and formulas, assumptions.
+
+        ``facts``: the distance itself first.
+        """
+        both, terms, own = self.has_simple_form, (*self.terms, self.total), self.interval
+        band = () if own is None else [("95 % interval", f"{own.text}, by {own.made_by}")]
         rows = []
         for term in terms:
             mark: Mark = "title" if term is terms[-1] else ""
@@ -116,12 +131,16 @@ class Distance(Reported):
             rows.append([Cell(text, mark) for text in (term.symbol, *values, term.meaning)])
         forms = ("integral [mm]", "simple [mm]") if both else ("value [mm]",)
         blocks: list[Block] = [
-            KeyValues.of("Case", facts),
+            KeyValues.of("Case", [*facts[:1], *band, *facts[1:]]),
             Table.of("Terms", ("<term", *forms, "<what it is"), rows),
             KeyValues.of("Formulas", ((x.symbol, f"{x.formula} [{x.source}]") for x in terms)),
             Notes.of("Assumptions", notes, "caution"),
         ]
-        return Report.of(f"{name}: {1e3 * self.distance:.0f} mm", blocks, PLANNING_AID)
+        title = f"{name}: {1e3 * self.distance:.0f} mm"
+        if own is not None:
+            title += f" ({own.text})"
+        guesses = Guesses(()) if self.stop is None else self.stop.guesses
+        return Report.of(guesses.title(title), blocks, PLANNING_AID)
 
 
 # -- stops and numbers -----------------------------------------------------------------------
@@ -294,6 +313,8 @@ class MinimumDistance(Distance):
             the least distance.
         time: T, from the approach to the standstill of the robot [s].
         speed: K that was used [m/s].
+        stop: the stop that takes longest; None where only its time is given.
+        approach: speeds of the approach, and to which distances they apply.
         notes: what was assumed and what was left out, one sentence each.
         case: of a study the case with the longest stopping time; None if its search found it.
         edition: edition of ISO 13855.
@@ -304,9 +325,26 @@ class MinimumDistance(Distance):
     terms: tuple[Term, ...]
     time: float
     speed: float
+    stop: StopResult | None = field(repr=False)
+    approach: ApproachSpeed
     notes: tuple[str, ...] = field(default=(), repr=False)
     case: int | None = None
     edition: Edition = GUARD_EDITIONS["ISO 13855:2010"]
+
+    __getstate__ = stored_fields
+
+    @cached_property
+    def interval(self) -> Interval | None:
+        """Its 95 % interval, that of the stopping time; a few stops more, when first asked for."""
+        bands = () if self.stop is None else self.stop.bands(of=["stopping_time"])
+        for band in bands:
+            added = [(x.symbol, x.meaning, x.value) for x in self.terms[1:] if x.symbol != _REST]
+            low, high = (
+                sum(x.value for x in _sum(self.time + end - band.value, self.approach, added)[1])
+                for end in (band.low, band.high)
+            )
+            return Interval("minimum_distance", "m", self.distance, low, high, band.shares)
+        return None
 
     @property
     def named(self) -> tuple[str, str, str]:
@@ -332,12 +370,14 @@ class MinimumDistance(Distance):
     def as_dict(self) -> dict[str, Any]:
         """Everything that is in the table, in SI units."""
         return {
+            "headline": self.table().title.text,
             "distance_m": self.distance,
             "time_s": self.time,
             "speed_m_per_s": self.speed,
             "case": self.case,
             "edition": self.edition.name,
             "terms": self.rows()[:-1],
+            "interval": interval_document(self.interval),
             "notes": list(self.notes),
             "disclaimer": PLANNING_AID,
         }
@@ -374,7 +414,7 @@ def minimum_distance(
         BadValue: an argument is impossible, or a robot does not stand at the end.
     """
     chosen = edition_by_name(edition, GUARD_EDITIONS)
-    longest, case, notes = _stopping_time(stop)
+    longest, result, case, notes = _stopping_time(stop)
     T = longest + at_least_zero("detection", detection, "a time >= 0 in seconds")
     added = [("C", "intrusion distance", at_least_zero("intrusion", intrusion))]
     Z = at_least_zero("supplement", supplement)
@@ -383,6 +423,20 @@ def minimum_distance(
         added = [("D_DS", reach, added[0][2]), ("Z", "supplemental distance", Z)]
     elif Z > 0.0:
         raise BadValue(f"supplement is a term of ISO 13855:2024; {chosen.name} has none")
+    K, terms = _sum(T, approach, added)
+    whole = "S counts from everything that the robot sweeps until it is at rest, not from its tool"
+    notes = (*notes, whole)
+    given = [("detection", detection), *((symbol, value) for symbol, _, value in added)]
+    if absent := [name for name, value in given if not value]:
+        notes = (*notes, f"{', '.join(absent)} not given and taken as 0")
+    notes = (*notes, *chosen.notes)
+    return MinimumDistance(terms, T, K, result, approach, notes, case, chosen)
+
+
+def _sum(
+    T: float, approach: ApproachSpeed, added: Sequence[tuple[str, str, float]]
+) -> tuple[float, tuple[Term, ...]]:
+    """K [m/s] and the terms for a time [s]; ``added``: symbols, meanings, lengths of others [m]."""
     C = sum(value for _, _, value in added)
     near = approach.fast * T + C <= approach.threshold
     K, rule = (approach.fast, "up to") if near else (approach.slow, "above")
@@ -397,30 +451,30 @@ def minimum_distance(
     if floor > K * T + C:
         missing = floor - K * T - C
         formula = " - ".join([f"{1e3 * floor:g} mm", *(term.symbol for term in terms)])
-        terms.append(Term("rest", "not less than this", missing, missing, formula, by))
-    whole = "S counts from everything that the robot sweeps until it is at rest, not from its tool"
-    notes = (*notes, whole)
-    given = [("detection", detection), *((symbol, value) for symbol, _, value in added)]
-    if absent := [name for name, value in given if not value]:
-        notes = (*notes, f"{', '.join(absent)} not given and taken as 0")
-    return MinimumDistance(tuple(terms), T, K, (*notes, *chosen.notes), case, chosen)
+        terms.append(Term(_REST, "not less than this", missing, missing, formula, by))
+    return K, tuple(terms)
+
+
+_REST = "rest"
+"""Symbol of what is missing to a least distance."""
 
 
 def _stopping_time(
     stop: StopResult | float | Iterable[StopResult] | Study,
-) -> tuple[float, int | None, tuple[str, ...]]:
-    """The longest stopping time [s], its case in a study, and what was left out there."""
+) -> tuple[float, StopResult | None, int | None, tuple[str, ...]]:
+    """The longest stopping time [s], its stop, its case in a study, and what was left out there."""
     if isinstance(stop, (int, float)):
-        return at_least_zero("the stopping time", stop, "a time >= 0 in seconds"), None, ()
+        return at_least_zero("the stopping time", stop, "a time >= 0 in seconds"), None, None, ()
     if isinstance(stop, Study):
         standing = standing_cases(stop)
         case = max(standing.times, key=standing.times.__getitem__)
         longest, notes = standing.times[case], standing.notes
         found = stop.searched.cases.get("time") if stop.searched is not None else None
         if found is None:
-            return longest, case, (*notes, "no search went on from them to longer times")
-        if found.value > longest:
+            notes = (*notes, "no search went on from them to longer times")
+        elif found.value > longest:
             text = f"the longest of the samples is {milliseconds(longest)}, a search found more"
-            return found.value, None, (*notes, text)
-        return longest, case, notes
-    return max(result.stopping_time for result in checked_stops(stop)), None, ()
+            return found.value, found.stop, None, (*notes, text)
+        return longest, stop.replay(case), case, notes
+    result = max(checked_stops(stop), key=lambda each: each.stopping_time)
+    return result.stopping_time, result, None, ()

@@ -102,10 +102,7 @@ class Separation(Distance):
 
     @cached_property
     def interval(self) -> Interval | None:
-        """Its 95 % interval, as brake data are uncertain; None where they are not.
-
-        It takes a few stops more, when first asked for.
-        """
+        """Its 95 % interval, as brake data are uncertain; a few stops more, when asked for."""
         return self.criterion.interval(self.stop)
 
     @property
@@ -129,9 +126,6 @@ class Separation(Distance):
             ("v_r", f"{self.robot_speed:.4g} m/s, largest in the reaction time"),
             ("edition", self.edition.cited),
         ]
-        if self.interval is not None:
-            band = f"{self.interval.text}, by {self.interval.made_by}"
-            facts.insert(1, ("95 % interval", band))
         if self.case is not None:
             text = f"case {self.case}, the largest distance of {count} cases in {self.results}"
             facts.append(("study", text))
@@ -148,6 +142,7 @@ class Separation(Distance):
     def as_dict(self) -> dict[str, Any]:
         """Everything that is in the table, in SI units."""
         return {
+            "headline": self.table().title.text,
             "distance_m": self.distance,
             "simple_distance_m": self.simple,
             "reaction_time_s": self.reaction_time,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...boundary.arguments import public
 from ...errors import UnknownName
 from ...tables.number_format import listed
-from ...tables.report import Block, Report, Reported, Table
+from ...tables.report import Block, Cell, Mark, Report, Reported, Table
 from ...units import shown_unit
 
 _DIGITS = 2
@@ -146,6 +146,12 @@ class Guesses:
             return ""
         partly = "" if "dynamic_torque" in self.parameters else "partly "
         return f"brake data are {partly}guesses"
+
+    def title(self, text: str, mark: Mark = "") -> Cell:
+        """A first line that says so; nothing is good news then."""
+        if not self:
+            return Cell(text, mark)
+        return Cell(f"{text}; {self.headline}", "bad" if mark == "bad" else "caution")
 
     @property
     def details(self) -> str:

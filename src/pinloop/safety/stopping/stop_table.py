@@ -83,15 +83,12 @@ def headline_of(result: StopResult) -> Cell:
     """What is to be said of a stop ahead of all else: outcome, time, guesses."""
     name = printable(result.robot.name)
     time = milliseconds(result.stopping_time)
-    guessed = f"; {result.guesses.headline}" if result.guesses else ""
     if result.outcome == "stopped":
-        mark: Mark = "caution" if guessed else "good"
         band = band_of(result, "stopping_time")
         likely = f" ({band})" if band else ""
-        return Cell(f"{name}: stopped after {time}{likely}, and holds{guessed}", mark)
-    if result.outcome == "does not hold":
-        return Cell(f"{name}: DOES NOT HOLD{guessed}", "bad")
-    return Cell(f"{name}: NOT STOPPED within {time}{guessed}", "bad")
+        return result.guesses.title(f"{name}: stopped after {time}{likely}, and holds", "good")
+    bad = "DOES NOT HOLD" if result.outcome == "does not hold" else f"NOT STOPPED within {time}"
+    return result.guesses.title(f"{name}: {bad}", "bad")
 
 
 def band_of(result: StopResult, output: str) -> str:

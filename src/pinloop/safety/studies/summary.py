@@ -19,7 +19,14 @@ from ..stopping.result_document import PLANNING_AID
 from .cases import Setup, manifest_of
 from .headlines import criterion_results
 from .order_statistics import prove
-from .results import Beyond, QuantityDistribution, Results, quantity_distributions, quantity_of
+from .results import (
+    Beyond,
+    QuantityDistribution,
+    Results,
+    find_guesses,
+    quantity_distributions,
+    quantity_of,
+)
 from .study import Study
 from .worst import CriterionResult, Searched, WorstCase, interval_document
 
@@ -32,6 +39,7 @@ def as_document(study: Study, results: Results) -> dict[str, Any]:
     """A summary as JSON has it."""
     return {
         "format": "pinloop-study-summary-1",
+        "headline": summary_table(study, results).title.text,
         "disclaimer": PLANNING_AID,
         "remark": SAMPLED,
         "robot": study.setup.robot.name,
@@ -132,7 +140,8 @@ def summary_table(study: Study, results: Results) -> Report:
         Notes.of("Met by the search", search_problems(study), "caution"),
         Notes.of("Failed cases", reasons, "caution"),
     ]
-    return Report.of(Cell(title, mark), blocks, f"{SAMPLED} {PLANNING_AID}")
+    first = find_guesses(study, results).title(title, mark)
+    return Report.of(first, blocks, f"{SAMPLED} {PLANNING_AID}")
 
 
 def beyond_text(setup: Setup, beyond: Beyond) -> str:
@@ -251,4 +260,5 @@ def worst_table(setup: Setup, worst: Mapping[str, WorstCase]) -> Report:
     where = Table("Where they are", columns, tuple(places))
     blocks = (Table.of("Worst cases", headings, rows), where)
     title = f"{setup.robot.name}: worst cases of {len(worst)} criteria"
-    return Report.of(title, blocks, f"{SAMPLED} {PLANNING_AID}")
+    stops = (case.stop for case in worst.values())
+    return Report.of(next(stops).guesses.title(title), blocks, f"{SAMPLED} {PLANNING_AID}")

@@ -5,7 +5,6 @@ Everything in it comes from the result; nothing is fetched when it is opened.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,12 +19,13 @@ from ...safety.brakes.brakes import Assumption, Brakes
 from ...safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
 from ...safety.space.swept import SweptVolume, swept_volume
 from ...safety.stopping.export import brakes_record, robot_record, versions
+from ...safety.stopping.intervals import Guesses
 from ...safety.stopping.result import StopResult
 from ...safety.stopping.result_document import PLANNING_AID
 from ...safety.stopping.stop_table import band_of, stop_table
 from ...safety.stopping.travel import JointStop
 from ...tables.number_format import decimals, listed, milliseconds, number, units_of
-from ...tables.report import KeyValues, Markup, Section, Table, render, section_blocks
+from ...tables.report import KeyValues, Markup, Section, Table, join_units, render, section_blocks
 from ..plots.svg import figure
 from ..scene.commands import viewer_script
 from ..scene.motion import frame_times
@@ -117,10 +117,7 @@ def _badge(result: StopResult) -> Badge:
     badge = badges[result.outcome].beyond(beyond, "")
     if band := band_of(result, "stopping_time"):
         badge = badge._replace(more=f" ({band}){badge.more}")
-    if not result.guesses:
-        return badge
-    mark = "warn" if badge.mark == "good" else badge.mark
-    return Badge(mark, badge.word, f"{badge.more}; {result.guesses.headline}")
+    return badge.guessed(result.guesses)
 
 
 def _cards(result: StopResult) -> Iterator[Card]:
@@ -230,6 +227,13 @@ class Badge(NamedTuple):
             "warn", self.word, f"{self.more}, but {who}beyond the limits of {listed(names)}"
         )
 
+    def guessed(self, guesses: Guesses) -> Badge:
+        """The same with guesses among the brake data."""
+        if not guesses:
+            return self
+        mark = "warn" if self.mark == "good" else self.mark
+        return Badge(mark, self.word, f"{self.more}; {guesses.headline}")
+
 
 @dataclass(frozen=True)
 class Card:
@@ -249,9 +253,7 @@ class Card:
     @property
     def together(self) -> str:
         """The line, whose numbers stay with their units where it is broken."""
-        units = r"(?<=\d) (ms|mm/s|mm|N m|N|s)\b"
-        space = "\N{NO-BREAK SPACE}"
-        return re.sub(units, lambda match: match[0].replace(" ", space), self.more)
+        return join_units(self.more)
 
 
 # -- the replay of a stop -------------------------------------------------------------------------

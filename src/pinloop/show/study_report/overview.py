@@ -17,7 +17,13 @@ from ...safety.stopping.prepared_robot import tool_of
 from ...safety.stopping.travel import JointStop
 from ...safety.studies.cases import Setup
 from ...safety.studies.criteria import DISPLACEMENT, SEPARATION, known_criteria
-from ...safety.studies.results import QuantityDistribution, Results, quantities, quantity_of
+from ...safety.studies.results import (
+    QuantityDistribution,
+    Results,
+    find_guesses,
+    quantities,
+    quantity_of,
+)
 from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
 from ...safety.studies.summary import beyond_text, search_problems
@@ -52,7 +58,7 @@ def badge(study: Study, results: Results) -> Badge:
     if search_problems(study):
         mark = "warn" if result.mark == "good" else result.mark
         result = Badge(mark, result.word, f"{result.more}; the search met others that do worse")
-    return result
+    return result.guessed(find_guesses(study, results))
 
 
 def cards(study: Study, results: Results, measures: Measures) -> Iterator[Card]:
