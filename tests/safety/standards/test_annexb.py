@@ -322,8 +322,8 @@ def test_files(tmp_path: Path) -> None:
     assert (tmp_path / "stops.html").read_text(encoding="utf-8") == page
     parser = Tables()
     parser.feed(page)
-    # Facts, three payloads per category with two rows of headings, and poses.
-    assert parser.rows == [5, *[5] * 6, 3]
+    # Facts; three payloads per category, and poses, with two rows of headings; intervals.
+    assert parser.rows == [5, *[5] * 6, 3, 3]
     assert "script" not in parser.tags
     # The icon that browsers would ask for otherwise.
     assert parser.tags.count("link") == 1 and '<link rel="icon" href="data:,">' in page

@@ -338,7 +338,10 @@ LAWS: Mapping[str, StopLaw] = {
 def law_by_name(name: str) -> StopLaw:
     """The law of this name, with the numbers of the brakes file."""
     if name not in LAWS:
-        raise BadValue(f"'{name}' is no law of a controlled stop; there are {', '.join(LAWS)}")
+        raise BadValue(
+            f"'{name}' is no law of a controlled stop; there are {', '.join(LAWS)}, with numbers "
+            "behind a colon: 'constant-time:ramp_time=0.3'"
+        )
     return LAWS[name]
 
 

@@ -345,9 +345,10 @@ class AxisFit:
         for place in places:
             if np.all(np.isfinite(self.errors(place))):
                 return place
+        way_out = "start from stronger ones, or fit dynamic_torque too"
         raise BadValue(
-            f"the brakes from which the fit starts do not bring joint '{self.joint}' to rest "
-            "in every stop of the table; start from stronger ones, or fit dynamic_torque too"
+            f"the brakes from which the fit starts do not bring joint '{self.joint}' to rest in "
+            f"every stop of the table; {next((x.doubt for x in self.rows if x.doubt), way_out)}"
         )
 
     def _seen(self, slopes: Array) -> int:

@@ -13,6 +13,7 @@ from ...errors import BadValue, PinloopError
 from ...tables.number_format import SLIDING, TURNING, Units, numbers, units_of
 from ...tables.report import Block, Cell, KeyValues, Notes, Report, Reported, Table
 from ..stopping import StopResult
+from ..stopping.intervals import Guesses
 from ..stopping.result_document import PLANNING_AID
 from .published import Measured, StoppingTable
 
@@ -69,7 +70,7 @@ class Compared:
     def mismatches(self) -> tuple[str, ...]:
         """In what the computed stop is another one than the published one, a sentence each."""
         row, units = self.measured, TURNING if self.unit == TURNING.si else SLIDING
-        sentences = []
+        sentences = [row.doubt] if row.doubt else []
         if abs(self.speed - row.speed) > _SAME_SPEED * abs(row.speed):
             speeds = [f"{units.factor * v:.4g} {units.shown}/s" for v in (self.speed, row.speed)]
             sentences.append(
@@ -127,12 +128,14 @@ class Comparison(Reported):
         source: where the published ones come from.
         robot: name of the robot.
         failed: rows whose stops cannot be computed.
+        guesses: brake data that are guesses.
     """
 
     rows: tuple[Compared, ...]
     source: str = ""
     robot: str = ""
     failed: tuple[FailedRow, ...] = ()
+    guesses: Guesses = Guesses(())  # noqa: RUF009 (frozen)
 
     def __rich__(self) -> Report:
         return self.table()
@@ -140,7 +143,7 @@ class Comparison(Reported):
     def table(self, facts: Iterable[tuple[str, str]] = ()) -> Report:
         """The comparison for reading; ``facts`` are further lines above it: name, text."""
         entries = [("published", self.source), *facts] if self.source else facts
-        title = f"{self.robot or 'robot'}: computed and published stops"
+        title = self.guesses.title(f"{self.robot or 'robot'}: computed and published stops")
         return Report.of(title, [KeyValues.of("Stops", entries), *self.blocks()], PLANNING_AID)
 
     @property
@@ -169,6 +172,7 @@ class Comparison(Reported):
     def as_dict(self) -> dict[str, Any]:
         """Everything in SI units, as JSON takes it."""
         return {
+            "headline": self.table().title.text,
             "robot": self.robot,
             "source": self.source,
             "rows": [row.as_dict() for row in self.rows],
@@ -204,7 +208,8 @@ def compare(
     rows = tuple(_compared(row, stop) for row, stop in pairs if isinstance(stop, StopResult))
     failed = tuple(FailedRow(row, str(x)) for row, x in pairs if isinstance(x, PinloopError))
     robot = next((stop.robot.name for stop in stops if isinstance(stop, StopResult)), "")
-    return Comparison(rows, table.source, robot, failed)
+    guesses = (stop.guesses for stop in stops if isinstance(stop, StopResult))
+    return Comparison(rows, table.source, robot, failed, next(guesses, Guesses(())))
 
 
 def _compared(measured: Measured, result: StopResult) -> Compared:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...assembly.assemble import assemble, consistent_velocity
+from ...assembly.search import outside_limits
 from ...boundary.arguments import public
 from ...boundary.csv import read_table_rows
 from ...boundary.marks import Array
@@ -27,6 +28,8 @@ from ..stopping.safety_functions import SafetyFunction, function_by_name
 
 _NUMBERS = ("time", "angle", "power_off", "brakes_closed")
 """What a row may give of how a stop came out."""
+_LEAST_SHAPE, _LARGEST_SHAPE = 0.05, 5.0
+"""Shapes beyond these are mistakes rather than stops, see `Measured.doubt`."""
 _OWN = ("q", "v", "trigger", "brakes", "payload", "category")
 """Arguments of `stop` that a row gives."""
 
@@ -135,6 +138,16 @@ class Measured:
         return self.angle / (abs(self.speed) * self.time)
 
     @property
+    def doubt(self) -> str:
+        """What is hardly possible about its numbers, as where a unit is wrong; else empty."""
+        if self.shape is None or _LEAST_SHAPE <= self.shape <= _LARGEST_SHAPE:
+            return ""
+        return (
+            f"{self.place or 'a row'}: joint '{self.joint}' goes {self.shape:.3g} times as far as "
+            "at the speed of the signal in the whole time; are the units right?"
+        )
+
+    @property
     def likely_time(self) -> float:
         """Time that the stop takes, about, if it is not given [s]."""
         if self.time is None and self.angle is not None:
@@ -183,6 +196,13 @@ class Measured:
         """
         self.check(robot)
         q, v = robot.configuration(dict(self.pose)), robot.velocity({self.joint: self.speed})
+        for name, *values, _ in outside_limits(robot, q, self.pose):
+            units = units_of(robot, name)
+            at, low, high = (f"{units.factor * value:.5g}" for value in values)
+            raise BadValue(
+                f"the pose has joint '{name}' at {at} {units.shown}, outside its limits, {low} to "
+                f"{high} {units.shown}"
+            )
         if robot.loops or robot.couplings:
             q = assemble(robot, fixed=dict(self.pose))
             others = {} if brakes is None else {n: 0.0 for n in brakes.joints if n != self.joint}

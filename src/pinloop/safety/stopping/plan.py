@@ -222,7 +222,8 @@ def _drive(brakes: Brakes, joint: str, category: Category) -> tuple[StopLaw, dic
             example = f"joints: {joint}: {name}: {_EXAMPLES.get(name, 1.0)}"
             raise BadValue(
                 f"a stop of category {category.number} {law.title} needs the {name} of joint "
-                f"'{joint}'; give it in the brakes file: {example}"
+                f"'{joint}'; give it with the law, '{law.name}:{name}={_EXAMPLES.get(name, 1.0)}', "
+                f"or in the brakes file: {example}"
             )
     return law, {name: value for name, value in values.items() if value is not None}
 
