@@ -39,8 +39,8 @@ from .standards.interpolation import StopInterpolation as StopInterpolation
 from .standards.interpolation import interpolate_stops as interpolate_stops
 from .standards.published import Measured as Measured
 from .standards.published import StoppingTable as StoppingTable
-from .standards.separation import Separation as Separation
 from .standards.separation import separation as separation
+from .standards.separation_terms import Separation as Separation
 from .standards.trace_fit import TraceFit as TraceFit
 from .standards.trace_fit import fit_traces as fit_traces
 from .standards.traces import Overlay as Overlay

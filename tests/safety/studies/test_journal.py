@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 import subprocess
@@ -15,9 +14,6 @@ import pytest
 
 import pinloop as pl
 from pinloop.safety.studies.journal import Journal, read_rows
-from pinloop.safety.studies.studyfile import read_study
-
-from ...states import URDF
 
 NAMES = ["case", "x", "outcome", "reason", "y"]
 MANIFEST: dict[str, Any] = {"robot": "wheel", "sampling": "Sobol(count=8, seed=0)", "until": 10.0}
@@ -97,7 +93,7 @@ def test_a_torn_line_is_cut_off_wherever_it_is_torn(path: Path) -> None:
         (lambda text: text + sealed("3,7,0.1,stopped,,2") + "\n", "line 5 is not case 3"),
         (lambda text: text + sealed("\udcff3,0.1,stopped,,2") + "\n", "can't decode byte"),
         (lambda text: text + sealed(200_000 * "x" + ",0.1,stopped,,2") + "\n", "field larger"),
-        (lambda text: "case,x,outcome,reason,y\n0,0.1,stopped,,2\n", "an earlier version"),
+        (lambda text: "case,x,outcome,reason,y\n0,0.1,stopped,,2\n", "its columns are not those"),
         (lambda text: "notes of somebody, not a study\n", "its columns are not those"),
         (lambda text: text[:10], None),
         (lambda text: "", None),
@@ -298,54 +294,3 @@ def test_rows_are_on_the_disk_when_they_are_counted(
     synced.clear()
     journal.append([row(0), row(1)])
     assert synced[-1].count(b"\n") == 3
-
-
-# -- files of earlier versions ----------------------------------------------------------------
-
-FORMER = Path(__file__).with_name("former_study.csv")
-"""The first rows of urdf/six_axis_arm.study.yaml, written before columns were renamed."""
-
-
-def test_columns_as_they_were_called(tmp_path: Path) -> None:
-    plan = read_study(URDF / "six_axis_arm.study.yaml", tmp_path / "one.csv")
-    arguments = {**plan.arguments, "sampling": pl.safety.Sobol(1), "jobs": 1}
-    study = pl.study(plan.robot, **arguments, search=False)
-    names = list(study.names)
-    with FORMER.open(encoding="utf-8") as file:
-        former, *cells = csv.reader(file)
-    rows = list(read_rows(FORMER, names, 3))
-    assert len(rows) == 3
-    for row, written in zip(rows, cells, strict=True):
-        assert list(row) == names
-        by_title = dict(zip(former, written, strict=True))
-        for now, then in (
-            ("joint_1_pose_rad", "pose_joint_1_rad"),
-            ("joint_6_speed_rad_per_s", "speed_joint_6_rad_per_s"),
-            ("joint_2_delay_s", "delay_joint_2_s"),
-            ("joint_3_band", "band_joint_3"),
-            ("payload_kg", "payload_kg"),
-            ("kinetic_energy_J", "energy_J"),
-            ("joint_2_peak_speed_rad_per_s", "joint_2_peak_speed_rad_per_s"),
-            ("joint_5_peak_gear_torque_N_m", "joint_5_peak_gear_torque_Nm"),
-            ("joint_1_impulse_N_m_s", "joint_1_impulse_Nms"),
-        ):
-            assert row[now] == float(by_title[then])
-    other = FORMER.read_text(encoding="utf-8").replace("pose_joint_1_rad", "pose_joint_2_rad", 1)
-    (tmp_path / "other.csv").write_text(other, encoding="utf-8")
-    with pytest.raises(pl.PinloopError, match="columns are not those of this study"):
-        list(read_rows(tmp_path / "other.csv", names, 3))
-
-
-def test_a_study_goes_on_in_a_file_of_an_earlier_version(path: Path) -> None:
-    names = ["case", "a_pose_m", "a_speed_m_per_s", "outcome", "a_peak_torque_N", "a_impulse_N_s"]
-    manifest = MANIFEST | {"variables": [["a_pose_m", 0.0, 1.0], ["a_speed_m_per_s", 2.0, 2.0]]}
-    former = ["case", "pose_a_m", "speed_a_m_per_s", "outcome", "a_peak_torque_N", "a_impulse_Ns"]
-    was = MANIFEST | {"variables": [["pose_a_m", 0.0, 1.0], ["speed_a_m_per_s", 2.0, 2.0]]}
-    row: dict[str, float | str] = {"case": 0.0, "outcome": "stopped"}
-    Journal(path, former, was).append([row | dict(zip(former[1:3], (0.5, 2.0), strict=True))])
-    journal = Journal(path, names, manifest)
-    journal.append([row | {"case": 1.0, "a_pose_m": 0.25}])
-    assert [found["a_pose_m"] for found in read_rows(path, names, 2)] == [0.5, 0.25]
-    longer = manifest | {"variables": [["a_pose_m", 0.0, 2.0], ["a_speed_m_per_s", 2.0, 2.0]]}
-    with pytest.raises(pl.PinloopError, match="holds another study: its variables"):
-        Journal(path, names, longer)

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 
-import numpy as np
-
 import pinloop as pl
-from pinloop.safety.studies.cases import manifest_of
-from pinloop.safety.studies.study import study
-from pinloop.safety.studies.studyfile import read_study
 
 ROOT = Path(__file__).parents[3]
 WRITTEN = ROOT / "tests" / "written"
-
-ENVIRONMENT = ("pinloop", "pinocchio", "numpy", "scipy", "robot_sha256", "method")
-"""What a manifest says of the program that wrote it."""
 
 
 def test_brakes() -> None:
@@ -36,28 +26,6 @@ def test_brakes() -> None:
     assert earlier == pl.Brakes(
         {"shoulder": shoulder, "elbow": elbow}, chain, faults, robot="palletizer"
     )
-
-
-def test_a_study_goes_on_with_its_results(tmp_path: Path) -> None:
-    """The manifest is what a study knows its results by: digests stay, but for words of sources."""
-    plan = read_study(WRITTEN / "earlier.study.yaml")
-    results, beside = (tmp_path / f"r.csv{end}" for end in ("", ".manifest.json"))
-    shutil.copy(WRITTEN / "earlier.study.csv", results)
-    before = json.loads((WRITTEN / "earlier.study.csv.manifest.json").read_text())
-    arguments = {
-        **plan.arguments,
-        "results": tmp_path / "new.csv",
-        "sampling": pl.safety.Sobol(3, 1),
-    }
-    setup = study(plan.robot, **{**arguments, "until": 1e-3}).setup
-    now = json.loads(json.dumps(manifest_of(setup, pl.safety.Sobol(3, 1)))) | {"until": 10.0}
-    known = {key: value for key, value in now.items() if key in ENVIRONMENT}
-    names = {name: now[name] for name in ("variables", "brakes_sha256")}  # called otherwise since
-    assert before | known | names == now
-    beside.write_text(json.dumps(before | known | {"brakes_sha256": now["brakes_sha256"]}))
-    done = study(plan.robot, **{**plan.arguments, "results": results})
-    assert done.complete and len(list(done.rows())) == 3
-    assert np.isfinite(done.column("stopping_time_s")).all()
 
 
 def test_a_run() -> None:

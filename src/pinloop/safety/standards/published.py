@@ -315,8 +315,6 @@ _QUANTITIES = {
 _OTHERS = ("joint", "payload_kg", "weight", "category", "note")
 _KNOWN = (*_OTHERS, *(name for columns in _QUANTITIES.values() for name in columns))
 _POSE = re.compile(r"(?s)(?P<joint>.+)_pose_(?P<unit>rad|deg|mm|m)")
-_FORMER_POSE = re.compile(r"(?s)pose_(?P<joint>.+)_(?P<unit>rad|deg|mm|m)")
-"""How columns of poses were called in earlier versions."""
 
 
 def _read_stops(path: str | Path) -> Iterator[Measured]:
@@ -345,7 +343,7 @@ def _check_names(names: Sequence[str], source: str, line: int) -> None:
             line=line,
         )
     for name in filter(None, names):
-        if name not in _KNOWN and not _pose_column(name):
+        if name not in _KNOWN and not _POSE.fullmatch(name):
             raise LoadError(
                 f"has the column '{name}'; known are {', '.join(_KNOWN)}, and "
                 "<joint>_pose_deg, _rad, _m or _mm",
@@ -354,11 +352,6 @@ def _check_names(names: Sequence[str], source: str, line: int) -> None:
             )
         if names.count(name) > 1:
             raise LoadError(f"has the column '{name}' twice", source=source, line=line)
-
-
-def _pose_column(name: str) -> re.Match[str] | None:
-    """The joint and the unit of a column with a coordinate of the pose; None if it is another."""
-    return _POSE.fullmatch(name) or _FORMER_POSE.fullmatch(name)
 
 
 class _Line:
@@ -428,7 +421,7 @@ class _Line:
         """Coordinates by joint."""
         pose: dict[str, float] = {}
         for column in self.cells:
-            match = None if column in _KNOWN else _pose_column(column)
+            match = None if column in _KNOWN else _POSE.fullmatch(column)
             if match is None:
                 continue
             if match["joint"] in pose:

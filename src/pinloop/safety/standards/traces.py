@@ -131,7 +131,7 @@ class Overlay(Reported):
 
     def table(self, facts: Iterable[tuple[str, str]] = ()) -> Report:
         """Per joint what is between; ``facts`` are further lines above it: name, text."""
-        title = f"{self.stop.robot.name}: measured and computed stop"
+        title = self.stop.guesses.title(f"{self.stop.robot.name}: measured and computed stop")
         return Report.of(title, self.blocks("Stop", facts), PLANNING_AID)
 
     def blocks(self, name: str, facts: Iterable[tuple[str, str]] = ()) -> tuple[Block, Block]:
@@ -176,10 +176,11 @@ class Overlays(Reported):
 
     def table(self, facts: Iterable[tuple[str, str]] = ()) -> Report:
         """Those of all recordings, one after another."""
-        title = f"{self.each[0].stop.robot.name}: {len(self.each)} measured and computed stops"
+        stop = self.each[0].stop
+        title = f"{stop.robot.name}: {len(self.each)} measured and computed stops"
         own = (each.blocks(f"Recording {k}") for k, each in enumerate(self.each, 1))
         blocks = [KeyValues.of("Stops", facts), *(block for both in own for block in both)]
-        return Report.of(title, blocks, PLANNING_AID)
+        return Report.of(stop.guesses.title(title), blocks, PLANNING_AID)
 
     def as_dict(self) -> dict[str, Any]:
         """Those of all recordings, as JSON takes them."""

@@ -301,11 +301,6 @@ def tool_travel(stop: StopResult, frame: str) -> tuple[float, float]:
 # -- what makes a study the same study ------------------------------------------------------------
 
 
-def _category(category: Category) -> str:
-    """A category in words; what studies written earlier could not say is left out if not given."""
-    return repr(category).replace(", law=None", "").replace(", full_time=False", "")
-
-
 def manifest_of(setup: Setup, sampling: Sampling) -> dict[str, Any]:
     """The manifest of a study: versions, digests, ranges, seed."""
     load, motion = setup.payload, setup.space.motion
@@ -319,7 +314,7 @@ def manifest_of(setup: Setup, sampling: Sampling) -> dict[str, Any]:
         "brakes_sha256": digest(setup.brakes.joints, setup.brakes.chain),
         "variables": [[item.column, item.low, item.high] for item in setup.variables],
         "sampling": repr(sampling),
-        "category": _category(setup.category),
+        "category": repr(setup.category),
         "payload": load
         and [
             float(load.mass),

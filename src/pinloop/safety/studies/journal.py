@@ -19,7 +19,6 @@ import io
 import json
 import os
 import pickle
-import re
 import struct
 import sys
 import zlib
@@ -150,7 +149,7 @@ class Journal:
                 f"'{self.path}' exists, but its manifest '{self.beside.name}' cannot be read "
                 f"({error}); move the results away to start anew"
             ) from error
-        before = _with_present_names(before, self._manifest) if isinstance(before, dict) else {}
+        before = before if isinstance(before, dict) else {}
         for key in dict.fromkeys([*self._manifest, *before]):
             if before.get(key) != self._manifest.get(key):
                 what = _difference(before.get(key), self._manifest.get(key))
@@ -193,10 +192,7 @@ def _records(path: Path, names: Sequence[str]) -> Iterator[tuple[bytes, list[str
     """
     with path.open("rb") as file:
         head = io.StringIO(_read_head(file).decode(), newline="")
-        titles = next(csv.reader(head), [])
-        if titles == list(names):
-            raise ValueError("its rows have no checksums, as an earlier version wrote them")
-        if len(titles) != len(names) + 1 or not all(map(_is_called, titles, [*names, _CHECKSUM])):
+        if next(csv.reader(head), []) != [*names, _CHECKSUM]:
             raise ValueError("its columns are not those of this study")
         for count, line in enumerate(file):
             if not line.endswith(b"\n"):
@@ -218,35 +214,6 @@ def _read_head(file: BinaryIO) -> bytes:
     while head.count(b'"') % 2 and (more := file.readline()):
         head += more
     return head
-
-
-# -- names of columns in files of earlier versions ----------------------------------------------
-
-_FORMER = (
-    (re.compile(r"(?s)(.+)_(pose|speed|delay|band)(_(?:rad|m)(?:_per_s)?|_s|)"), r"\2_\1\3"),
-    (re.compile(r"(?s)(.+)_N_m_s"), r"\1_Nms"),
-    (re.compile(r"(?s)(.+)_N_m"), r"\1_Nm"),
-    (re.compile(r"(?s)(.+)_N_s"), r"\1_Ns"),
-    (re.compile("kinetic_energy_J"), "energy_J"),
-)
-
-
-def _is_called(title: str, name: str) -> bool:
-    """Whether a column has a name, or what that was in earlier versions."""
-    former = (
-        pattern.sub(form, name) for pattern, form in _FORMER if pattern.fullmatch(name) is not None
-    )
-    return title == name or title == next(former, name)
-
-
-def _with_present_names(before: dict[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest with its variables called as they are today."""
-    variables, present = before.get("variables"), now.get("variables")
-    if not isinstance(variables, list) or not isinstance(present, list):
-        return before
-    pairs = zip(variables, present, strict=False)
-    renamed = [[to[0], *of[1:]] if _is_called(str(of[0]), to[0]) else of for of, to in pairs]
-    return before | {"variables": renamed + variables[len(present) :]}
 
 
 def _sealed(cells: Sequence[str]) -> bytes:
