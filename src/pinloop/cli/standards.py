@@ -15,7 +15,7 @@ from ..safety.standards.annexb import AnnexB
 from ..safety.standards.annexb import annex_b as make_tables
 from ..safety.standards.cell_map import Watch
 from ..safety.standards.cell_map import cell_map as make_map
-from ..safety.standards.distances import minimum_distance as find_minimum_distance
+from ..safety.standards.guard_distance import minimum_distance as find_minimum_distance
 from ..safety.standards.separation import separation as find_separation
 from ..safety.stopping.result_document import PLANNING_AID
 from ..safety.studies.studyfile import PlannedStudy, read_study

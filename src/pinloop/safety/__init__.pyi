@@ -28,9 +28,9 @@ from .standards.cell_map import Watch as Watch
 from .standards.cell_map import cell_map as cell_map
 from .standards.comparison import Comparison as Comparison
 from .standards.comparison import compare as compare
-from .standards.distances import ApproachSpeed as ApproachSpeed
-from .standards.distances import MinimumDistance as MinimumDistance
-from .standards.distances import minimum_distance as minimum_distance
+from .standards.guard_distance import ApproachSpeed as ApproachSpeed
+from .standards.guard_distance import MinimumDistance as MinimumDistance
+from .standards.guard_distance import minimum_distance as minimum_distance
 from .standards.fit import Fit as Fit
 from .standards.fit import fit_brakes as fit_brakes
 from .standards.fit_law import LawFits as LawFits

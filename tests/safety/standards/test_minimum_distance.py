@@ -1,4 +1,4 @@
-"""Tests of `pinloop.safety.standards.distances`: S = K T + C by hand."""
+"""Tests of `pinloop.safety.standards.guard_distance`: S = K T + C by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.errors import UnknownName
-from pinloop.safety.standards.distances import ApproachSpeed, minimum_distance
+from pinloop.safety.standards.guard_distance import ApproachSpeed, minimum_distance
 
 from ..studies.carriage import T_R, T_S, carriage
 

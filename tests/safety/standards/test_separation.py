@@ -18,7 +18,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.safety.standards.advance import bound_advance
-from pinloop.safety.standards.distances import minimum_distance
+from pinloop.safety.standards.guard_distance import minimum_distance
 from pinloop.safety.standards.separation import separation
 
 from ...screw_tables import Array

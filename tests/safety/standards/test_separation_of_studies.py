@@ -17,7 +17,8 @@ import pytest
 
 import pinloop as pl
 from pinloop.model.description import GROUND
-from pinloop.safety.standards.distances import minimum_distance, standing_cases
+from pinloop.safety.standards.distances import standing_cases
+from pinloop.safety.standards.guard_distance import minimum_distance
 from pinloop.safety.standards.separation import separation
 
 from ...screw_tables import Array, joint
