@@ -40,7 +40,7 @@ def test_compare(files: tuple[str, str], capsys: Captured) -> None:
     out, err = capsys.readouterr()
     text = re.sub(r"[ \n]+", " ", out)
     assert err == "" and "\x1b" not in out
-    assert out.startswith("beam: computed and published stops\n")
+    assert out.startswith("beam: computed and published stops; brake data are guesses\n")
     assert f"published {files[1]}" in text and "found beside the robot" in text
     assert "rail 1000 0 125.0 150.0 -16.7 112.5 150.0 -25.0 0.900 1.000 stopped" in text
     assert "rail -2000 0 150.0 200.0 -25.0 250.0 400.0 -37.5 0.833 1.000 stopped" in text

@@ -69,7 +69,7 @@ def test_a_study_sums_up_its_cases(folder: Path, capsys: Captured) -> None:
     assert cli.run(["study", written(folder)]) == 0
     out, err = capsys.readouterr()
     assert err == "" and "\x1b" not in out
-    assert out.startswith("beam: 9 of 9 cases stopped and hold\n")
+    assert out.startswith("beam: 9 of 9 cases stopped and hold; brake data are guesses\n")
     assert "Sampled, not guaranteed." in out and "not a safety certificate" in out
     # Speeds 1, 2, 3 change slowest, bands -1, 0, 1 fastest: case 6 is fast and weak.
     times = sorted(stopping_time(v, b) for v in (1, 2, 3) for b in (-1, 0, 1))

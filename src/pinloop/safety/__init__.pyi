@@ -28,13 +28,13 @@ from .standards.cell_map import Watch as Watch
 from .standards.cell_map import cell_map as cell_map
 from .standards.comparison import Comparison as Comparison
 from .standards.comparison import compare as compare
-from .standards.guard_distance import ApproachSpeed as ApproachSpeed
-from .standards.guard_distance import MinimumDistance as MinimumDistance
-from .standards.guard_distance import minimum_distance as minimum_distance
 from .standards.fit import Fit as Fit
 from .standards.fit import fit_brakes as fit_brakes
 from .standards.fit_law import LawFits as LawFits
 from .standards.fit_law import fit_law as fit_law
+from .standards.guard_distance import ApproachSpeed as ApproachSpeed
+from .standards.guard_distance import MinimumDistance as MinimumDistance
+from .standards.guard_distance import minimum_distance as minimum_distance
 from .standards.interpolation import StopInterpolation as StopInterpolation
 from .standards.interpolation import interpolate_stops as interpolate_stops
 from .standards.published import Measured as Measured

@@ -17,6 +17,7 @@ from scipy.optimize import brentq
 
 import pinloop as pl
 from pinloop.safety.standards.annexb import AnnexB, annex_b
+from pinloop.tables.report import Cell, Table
 
 from ...screw_tables import Array, joint
 from ...states import URDF, robot
@@ -332,6 +333,22 @@ def test_files(tmp_path: Path) -> None:
     assert "stopping distance ext. 100 % \\[deg\\]" in text
     for sentence in ("from the signal until all joints are at rest", "not a safety certificate"):
         assert sentence in text and sentence in page
+
+
+def test_guesses_are_said_first_with_the_intervals_that_follow() -> None:
+    found = table()
+    title = found.report().title
+    assert title.text.endswith("; brake data are guesses") and title.mark == "caution"
+    blocks = {block.title: block for block in found.report().blocks}
+    intervals = blocks["95 % intervals, as brake data are uncertain"]
+    assert isinstance(intervals, Table)
+    (stop, result), _ = found.longest
+    bands = result.bands(of=["stopping_time", "angle:axis"])
+    assert stop.time == max(x.time for x in found.select(category=0)) == result.stopping_time
+    assert [cell.text for cell in intervals.rows[0][2:4]] == [band.text for band in bands]
+    one = annex_b(turntable(), brakes(axis=TORQUE), payload=1.0, categories=(0,))
+    (summary,) = (block for block in one.report().blocks if block.title.startswith("Category 0"))
+    assert isinstance(summary, Table) and summary.rows[0][-1] == Cell("stopped")
 
 
 def test_names_cannot_break_a_page() -> None:

@@ -48,6 +48,22 @@ def test_minimum_distance_of_stops() -> None:
     assert (other.distance, other.speed) == pytest.approx((1.0 * (T_R + T_S), 1.0))
 
 
+def test_the_interval_is_that_of_the_time() -> None:
+    """And the first line says that it comes from guesses, in JSON too."""
+    arm = pl.example("six_axis_arm")
+    brakes = pl.example_file("six_axis_arm.brakes.yaml")
+    stop = pl.stop(arm, arm.neutral, arm.velocity({"joint_1": 2.0}), brakes=brakes)
+    options: dict[str, Any] = {"detection": 0.1, "intrusion": 0.05}
+    found, time = minimum_distance(stop, **options), stop.intervals["stopping_time"]
+    assert found.interval is not None and found.interval.shares == time.shares
+    ends = [minimum_distance(end, **options).distance for end in (time.low, time.high)]
+    assert [found.interval.low, found.interval.high] == pytest.approx(ends, rel=1e-12)
+    first = str(found).splitlines()[0]
+    assert first.endswith(f"({found.interval.text}); brake data are guesses")
+    assert found.as_dict()["headline"] == first and found.table().title.mark == "caution"
+    assert minimum_distance(stop.stopping_time).interval is None
+
+
 def test_minimum_distance_is_printed(tmp_path: Path) -> None:
     found = minimum_distance(0.3)
     assert [term.symbol for term in found.terms] == ["K T", "C", "rest"]

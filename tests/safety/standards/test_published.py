@@ -60,8 +60,7 @@ def test_a_table_in_si_units(tmp_path: Path) -> None:
     ("head", "cells", "speed", "way"),
     [
         ("speed_m_per_s,distance_m,b_pose_m", "2,0.25,0.1", 2.0, 0.25),
-        ("speed_mm_per_s,distance_mm,pose_b_mm", "2000,250,100", 2.0, 0.25),
-        ("speed_m_per_s,distance_mm,pose_b_m", "2,250,0.1", 2.0, 0.25),  # as columns were called
+        ("speed_mm_per_s,distance_mm,b_pose_mm", "2000,250,100", 2.0, 0.25),
     ],
 )
 def test_axes_that_slide(tmp_path: Path, head: str, cells: str, speed: float, way: float) -> None:
@@ -79,7 +78,7 @@ def test_units_may_differ_from_row_to_row(tmp_path: Path) -> None:
 
 
 def test_names_of_joints_may_look_like_units(tmp_path: Path) -> None:
-    (row,) = read(tmp_path, "joint,speed_m_per_s,pose_arm_m_m,pose_x_deg_deg\na,1,0.5,90\n")
+    (row,) = read(tmp_path, "joint,speed_m_per_s,arm_m_pose_m,x_deg_pose_deg\na,1,0.5,90\n")
     assert row.pose == pytest.approx({"arm_m": 0.5, "x_deg": np.pi / 2})
 
 
@@ -115,8 +114,8 @@ HEAD = "joint,speed_deg_per_s,time_s,angle_deg\n"
         ("joint,speed_deg_per_s,category\na,90,3\n", "column 'category': 3 is not 0, 1 or 2"),
         ("joint,speed_deg_per_s,time_s,time_ms\na,90,0.1,100\n", "gives both time_s and time_ms"),
         ("joint,speed_deg_per_s,distance_mm\na,90,5\n", "joint 'a' in both rad or deg and m or mm"),
-        ("joint,speed_m_per_s,pose_a_deg\na,1,5\n", "joint 'a' in both rad or deg and m or mm"),
-        ("joint,speed_m_per_s,pose_b_m,pose_b_mm\na,1,5,5\n", "gives the pose of joint 'b' twice"),
+        ("joint,speed_m_per_s,a_pose_deg\na,1,5\n", "joint 'a' in both rad or deg and m or mm"),
+        ("joint,speed_m_per_s,b_pose_m,b_pose_mm\na,1,5,5\n", "gives the pose of joint 'b' twice"),
     ],
 )
 def test_bad_files(tmp_path: Path, text: str, part: str) -> None:
@@ -181,7 +180,7 @@ def test_what_the_robot_does_not_have_is_told_with_its_line(tmp_path: Path) -> N
         ("axos,1,", r"table\.csv:2: no joint 'axos'.*did you mean 'axis'"),
         ("axis,1,2", r"table\.csv:2: no joint 'elbow'"),
     ):
-        path = written(tmp_path, f"joint,speed_rad_per_s,pose_elbow_rad\n{cells}\n")
+        path = written(tmp_path, f"joint,speed_rad_per_s,elbow_pose_rad\n{cells}\n")
         with pytest.raises(pl.LoadError, match=part):
             pl.safety.StoppingTable.from_csv(path).stops(robot, by)
     with pytest.raises(pl.UnknownName, match="axos"):
@@ -197,7 +196,7 @@ def test_units_of_the_wrong_kind_of_joint(tmp_path: Path) -> None:
     path.write_text("joint,speed_mm_per_s\naxis,90\n")
     with pytest.raises(pl.LoadError, match=r"joint 'axis' turns, .* given in m and"):
         pl.safety.StoppingTable.from_csv(path).stops(wheel(), on_axis(dynamic_torque=4.0))
-    path.write_text("joint,speed_m_per_s,pose_b_deg\na,1,10\n")
+    path.write_text("joint,speed_m_per_s,b_pose_deg\na,1,10\n")
     with pytest.raises(pl.LoadError, match="joint 'b' slides"):
         pl.safety.StoppingTable.from_csv(path).for_robot(train(1.0, 1.0))
 
@@ -263,3 +262,17 @@ def test_digits_tell_how_numbers_are_rounded(tmp_path: Path) -> None:
     assert second.rounded == pytest.approx([0.05 / 0.3 / np.sqrt(3.0)])
     with pytest.raises(pl.LoadError, match=r"weight of a stop of 'a' is 0\.0; it must be above 0"):
         read(tmp_path, "joint,speed_deg_per_s,time_ms,weight\na,90,300,0\n")
+
+
+def test_numbers_that_cannot_be_are_doubted_or_refused() -> None:
+    """A time of 0.3 in a column of ms; a pose of 9000 deg."""
+    seconds = pl.safety.Measured("joint_3", 1.0, 3e-4, 0.12, place="table.csv:7")
+    assert "table.csv:7: joint 'joint_3' goes 400 times as far" in seconds.doubt
+    assert pl.safety.Measured("joint_3", 1.0, 0.3, 0.12).doubt == ""
+    arm = pl.example("six_axis_arm")
+    brakes = pl.Brakes.from_yaml(pl.example_file("six_axis_arm.brakes.yaml"))
+    beyond = pl.safety.Measured("joint_2", 1.0, 0.3, 0.12, pose={"joint_3": 50.0 * np.pi})
+    with pytest.raises(pl.BadValue, match="joint 'joint_3' at 9000 deg, outside its limits, -230"):
+        beyond.stop(arm, brakes)
+    compared = pl.safety.compare([seconds.stop(arm, brakes)], pl.safety.StoppingTable((seconds,)))
+    assert compared.warnings[0] == seconds.doubt
