@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from ..boundary.marks import Array
-from ..dynamics.independence import INFINITE
 from ..dynamics.stiffness import (
     StiffnessNotes,
     largest_at,
@@ -31,7 +30,6 @@ from ..integrate import (
     Guards,
     HybridIntegrator,
     HybridState,
-    ManySteps,
     MuntheKaas,
     Recorded,
     Recording,
@@ -43,25 +41,22 @@ from ..integrate import (
     difference_slopes,
 )
 from ..model.mechanism import blamed_links
-from ..tolerances import CHATTER, DUE, Regularity
-from .accuracy import Accuracy, SpeedLoss, speed_loss, unresolved_motion
-from .closing_loops import LoopWatch, close_loops
+from ..tolerances import CHATTER, DUE
+from .accuracy import Accuracy, unresolved_motion
+from .closing_loops import close_loops
 from .endstops import NONE_TOUCHED, EndStopContacts, RestingEnds
 from .events import BoundEvent, Happenings, Impact, Instant, Report, Stop, Touch
 from .friction import NO_GRIP, DryFriction, Grip, Release, Rest
 from .initial_state import meeting, obstacle
 from .limits import LimitWatch, joint_ends
+from .mode_motion import ModeMotion
 from .modes import ModalSystem, Mode, RobotManifold
-from .native_steps import NativeSteps
-from .passages import open_passage
-from .stabilization import Projection, Projector
+from .stabilization import Projection
 from .trajectory import Trajectory
 from .transitions import Transition, make_transition
 
 _SWITCHES = 4
 """So many changes between explicit and implicit steps are told one by one."""
-_WATCHED = 8
-"""Loops stay torn once they are: it is enough to look at every eighth step, and at the end."""
 _CHATTER = 100
 """So many events within a millionth of the run are chatter."""
 _MODES = 8
@@ -124,8 +119,8 @@ class Run:
         self._group = RobotManifold(robot)
         self._stepper = Stepper(method, self._unit)
         self._stiffness, self._switched = StiffnessNotes(robot, method), list[str]()
-        self._native: NativeSteps | None = None
-        self._projected = self._steps = 0
+        self._motion: ModeMotion
+        self._steps = 0
         self._modes: list[Mode] = []
         self._engines: set[str] = set()
         self._transitions: list[Transition] = []
@@ -148,7 +143,7 @@ class Run:
         integrator = HybridIntegrator(self, self._stepper, (self.start, self.until), chatter)
         try:
             end = integrator.run(integrator.begin(q, v, begun))
-            self._loops.look(end.q)
+            self._motion.loops.look(end.q)
         except KeyboardInterrupt:
             if self.recording.last is None:
                 raise
@@ -166,14 +161,14 @@ class Run:
             name = type(error).__name__
             raise self._failed(f"{name}: {error}", name) from error
         finally:
-            self._release()
+            self._motion.release()
         return self._trajectory("stopped by an event" if end.ended else "done")
 
     # -- what the loop over time asks for -------------------------------------------------------
 
     def flow(self, mode: RunMode) -> Flow:
         """See `HybridSystem`; the motion of the mode that was entered last."""
-        return self._flow
+        return self._motion.flow
 
     def guards(self, mode: RunMode) -> Guards[BoundEvent]:
         """See `HybridSystem`."""
@@ -233,7 +228,7 @@ class Run:
         change: Transition | None = None
         after = RunMode(self.system.renewed(plain, q), before.resting, before.grip)
         if touched or wanted != plain:
-            self._loops.look(q)
+            self._motion.loops.look(q)
             self.system.check(wanted)
             q = close_loops(self.system, (t, q), [event.action for event in events], wanted)
             wanted = self.system.renewed(wanted, q)
@@ -243,7 +238,7 @@ class Run:
         if change is None and after.mode == plain and not rubs:
             return Change(after._replace(mode=before.mode), q, v, False, happening, ended)
         if change is None and after.mode != plain:
-            self._loops.look(q)
+            self._motion.loops.look(q)
         v_plus = v if change is None else change.v_plus
         after, v_plus = self._decided((t, q, v_plus), after, before, rubs, jumped=bool(change))
         if after.mode != before.mode:
@@ -300,7 +295,7 @@ class Run:
         self, change: Transition | None, t: float, q: Array, v: Array, names: tuple[str, ...]
     ) -> None:
         """Raise if after a transition no acceleration meets the rows."""
-        trouble = change and obstacle(self.equations, t, q, v, change.v_minus)
+        trouble = change and obstacle(self._motion.equations, t, q, v, change.v_minus)
         if trouble:
             raise StepFailed(
                 f"after '{', '.join(names)}' {trouble}; let it happen in another pose", "no way on"
@@ -310,13 +305,13 @@ class Run:
         """See `HybridSystem`."""
         t, q, v, a = state[:4]
         self._last = t, q, v
-        self._along.advance(q)
+        self._motion.along.advance(q)
         if step is None:
             self._looked_at.append((t, self.guards(state.mode)))
             self.recording.add(Recorded(t, q, v, a, self._number))
             return
         self._keep(step, state.memory.branch)
-        damping, left = partial(stiffest_damping, self.equations, t, q, v), self.until - t
+        damping, left = partial(stiffest_damping, self._motion.equations, t, q, v), self.until - t
         if note := self._stiffness.look(t, state.memory.stiff, damping, (left, step.t1 - step.t0)):
             self._switched.append(f"from t = {t:.6g} s on {note}")
         self._report(t)
@@ -326,7 +321,7 @@ class Run:
         self._steps += 1
         if self._limits is not None:
             self._limits.look(step)
-        inside = partial(_inside, branch or self._flow, step)
+        inside = partial(_inside, branch or self._motion.flow, step)
         inner = step.inner
         if step.follows is not None:  # a branch is not known any more once the run is over
             inner = step.bends if branch else np.full((len(INNER), len(step.v1)), np.nan)
@@ -337,66 +332,32 @@ class Run:
 
     def _enter(self, mode: Mode, t: float, q: Array, v: Array) -> None:
         """Set up everything that depends on the mode."""
-        self.equations = equations = self.system.begin(mode, t, q, v)
-        self._along = equations.right_hand_side()
-        manifold = self._group.in_mode(mode)
-        self._projector = (
-            None
-            if self.stabilization is None
-            else Projector(equations, self.stabilization, manifold)
+        if self._modes:
+            self._motion.release()
+        self._motion = ModeMotion(
+            self.system.begin(mode, t, q, v),
+            self.method,
+            self.stabilization,
+            self._group.in_mode(mode),
+            (t, q),
+            None if self.system.renews else self._record_all,
         )
-        if self._projector is not None:
-            self._projector.begin(t, q)
-        self._loops = LoopWatch(equations, projects=self._projector is not None)
-        self._flow = Flow(
-            self._along if self.method.step is None else self._checked,
-            manifold,
-            self._project,
-            self._projector,
-            None if self._projector is None else self._on_branch,
-            None if self._projector is None else self._loss,
-            fine=True,
-            many=self._many(manifold),
-        )
-        if self._projector and not self._flow.many:
-            self._projector.choose(t, q)  # the kernel does it itself
-        self._engines.add("native" if self._flow.many else equations.engine)
+        self._engines.add(self._motion.engine)
         if mode not in self._modes:
             self._modes.append(mode)
         self._number = self._modes.index(mode)
 
-    def _many(self, manifold: RobotManifold) -> ManySteps | None:
-        """The kernel for many steps at once, if it takes such steps."""
-        self._release()
-        if self.system.renews:
-            return None
-        parts = self._along, self.equations, self.method, manifold, self._projector
-        self._native = native = NativeSteps.of(*parts)
-        if native is None:
-            return None
-        return ManySteps(native.take, partial(self._record_all, native))
-
-    def _release(self) -> None:
-        """Give the kernel back that has taken the steps of a mode."""
-        if self._native is not None:
-            self._native.release()
-            self._native = None
-
-    def _record_all(self, native: NativeSteps, segment: Segment) -> None:
+    def _record_all(self, segment: Segment) -> None:
         """Take notice of steps that have been taken at once, in the mode that was entered last."""
-        t, q, v = float(segment.t[-1]), segment.q[-1], segment.v[-1]
-        self._last = t, q, v
-        self._loops.look(q)  # once torn they stay so
-        if segment.counts[-1, 2]:
-            self._along(t, q, v)  # which finds out whether to hold other rows
-            self._along.advance(q)
+        self._last = float(segment.t[-1]), segment.q[-1], segment.v[-1]
+        self._motion.catch_up(segment)
         if isinstance(self.recording, EveryStep):
             self.recording.extend(segment, self._number)
             self._steps += len(segment)
         else:
             for k in range(len(segment)):
                 self._keep(segment.step(k))
-        self._report(t)
+        self._report(self._last[0])
 
     def _make_guards(self, mode: RunMode) -> Guards[BoundEvent]:
         """What is looked for in a mode."""
@@ -406,51 +367,6 @@ class Run:
         if self.contacts.friction:
             guards += self.contacts.friction.guards(mode.mode, mode.grip)
         return Guards(guards)
-
-    # -- steps ------------------------------------------------------------------------------
-
-    def _checked(self, t: float, q: Array, v: Array) -> Array:
-        """Acceleration with what only fixed steps need."""
-        # Not if one of them is NaN. Configurations follow velocities; Python's floats do not warn.
-        if not sum(map(abs, v.tolist())) < INFINITE:
-            raise NotFinite(f"the state became infinite at t = {t:.6g} s; take a smaller step")
-        return self._along(t, q, v)
-
-    def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
-        if self._projector is None:
-            return q, v, False
-        self._projected += 1
-        moved = self._projector.apply(t, q, v)
-        if self._projected % _WATCHED == 0:
-            self._loops.look(moved[0])
-        return moved
-
-    def _on_branch(self, t: float, q: Array, v: Array) -> Flow:
-        """The motion beside a singular pose, on the branch of a state; at rest, of its loads."""
-        along = v if v.any() else self.equations.acceleration(t, q, v)
-        passage = open_passage(self.equations, t, q, along)
-
-        def project(t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
-            q, v = passage.project(t, q, v)
-            if self._projector is not None:
-                self._projector.look(t, q)
-            return q, v, True
-
-        return replace(
-            self._flow, acceleration=passage.acceleration, project=project, branch=None, loss=None
-        )
-
-    def _loss(self, step: Step, before: Array, tolerance: Array | None) -> SpeedLoss | None:
-        """Why the projection at the end of a step takes more than its error, if it does."""
-        v, slack = (step.v0, before, step.v1), 0.0
-        if self._projector is not None:
-            slack = self._slack / max(self._projector.regularity, Regularity.AT)
-        return speed_loss(self.equations, step.t1, step.q1, v, tolerance, slack)
-
-    @property
-    def _slack(self) -> float:
-        """Residual that projections let be."""
-        return 0.0 if self.stabilization is None else self.stabilization.tol
 
     # -- what is left of it -----------------------------------------------------------------
 
@@ -462,6 +378,7 @@ class Run:
             "; ".join(switched),
             unresolved_motion(self.system.robot, self.method, self._stepper.left_over, states.v),
         )
+        slack = 0.0 if self.stabilization is None else self.stabilization.tol
         return Trajectory(
             robot=self.system.robot,
             **states._asdict(),
@@ -472,7 +389,7 @@ class Run:
             events=tuple(self._log),
             evaluations=self._stepper.evaluations,
             rejected=self._stepper.rejected,
-            accuracy=Accuracy(self.method, self._steps, self._slack, *notes),
+            accuracy=Accuracy(self.method, self._steps, slack, *notes),
             limits=None if self._limits is None else self._limits.passed,
             engine=" and ".join(sorted(self._engines)),
             happenings=Happenings(
@@ -492,15 +409,15 @@ class Run:
     def _why(self, reason: str, q: Array | None = None) -> str:
         """What else is to be said of a step that failed: what it could not follow, where it is."""
         if q is not None:
-            return f" ({meeting(self.equations, self._last[0], q)})"
+            return f" ({meeting(self._motion.equations, self._last[0], q)})"
         if reason not in ("not finite", "step too small", "not solved"):
             return ""
         (t, q, v), method, robot = self._last, self.method, self.system.robot
-        f = self.equations.acceleration
+        f = self._motion.equations.acceleration
         state = q, v, f(t, q, v)
         if (motion := self._stiffness.motion) is None:
-            slopes = difference_slopes(self._flow.manifold, f, t, state, self._unit)
-            motion = stiff_motion(robot, slopes, stiffest_damping(self.equations, t, q, v))
+            slopes = difference_slopes(self._motion.flow.manifold, f, t, state, self._unit)
+            motion = stiff_motion(robot, slopes, stiffest_damping(self._motion.equations, t, q, v))
         if motion.time_constant > (method.step or 1e3 * method.smallest):
             largest = largest_at(robot, np.abs(state[2]) / self._unit)
             return f". The largest acceleration is that of joint '{largest}'"
