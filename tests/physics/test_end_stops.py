@@ -605,7 +605,7 @@ def test_both_sides_of_a_bounce_are_kept_whatever_is_saved(tmp_path: object) -> 
             close(run.v[k + 1], made.v_plus, 1e-9)
     close(few.energy().work["impulses"][-1:], whole.energy().work["impulses"][-1:], 1e-9)
     assert np.abs(few.energy().error).max() < 1e-8
-    from pinloop.simulation.trajectory import sampled
+    from pinloop.simulation.run_file import sampled
 
     close(sampled(whole, 0.6).t, few.t, 1e-12)
 

@@ -18,7 +18,7 @@ import pytest
 import pinloop as pl
 from pinloop.integrate import EveryStep, Recorded, Recording, Samples, States
 from pinloop.simulation.modes import RobotManifold
-from pinloop.simulation.trajectory import sampled
+from pinloop.simulation.run_file import sampled
 
 from .. import screw_tables as tables
 from ..linkages import windows

@@ -22,7 +22,8 @@ from ..constraints.rows import locked_columns
 from ..errors import BadValue, PinloopError, printable
 from ..model.mechanism import Mechanism
 from ..simulation.analysis import EnergyBalance
-from ..simulation.trajectory import Trajectory, sampled
+from ..simulation.run_file import sampled
+from ..simulation.trajectory import Trajectory
 from ..simulation.transitions import Transition
 from ..tables.number_format import number, shown_coordinate, units_of
 from ..tables.report import Block, Cell, KeyValues, Notes, Report, Table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,31 @@ from ..boundary.files import require_pyarrow, write_file
 from ..boundary.marks import Array
 from ..model.mechanism import Mechanism
 from ..units import column_name
+
+
+class JointMotion(NamedTuple):
+    """The motion of one joint over time: a number per state, or a row where it has several axes.
+
+    Args:
+        t: times [s], shape (k,).
+        position: its coordinates [rad, m]; an angle over more than a turn if it made one.
+        velocity: its rates [rad/s, m/s].
+        acceleration: [rad/s^2, m/s^2].
+    """
+
+    t: Array
+    position: Array
+    velocity: Array
+    acceleration: Array
+
+
+def joint_motion(
+    robot: Mechanism, joint: str, t: Array, states: tuple[Array, Array, Array]
+) -> JointMotion:
+    """The motion of a joint, from configurations, velocities and accelerations at times."""
+    q, *rates = states
+    parts = joint_positions(robot, joint, q)[1], *(x[:, robot.coordinates(joint).v] for x in rates)
+    return JointMotion(t, *(x[:, 0] if x.shape[1] == 1 else x for x in parts))
 
 
 def columns(

@@ -1,7 +1,8 @@
 """Runs in ``.npz`` files: what is written, and what is believed of a file that is read.
 
 The robot is in the file as URDF and loops file, what happened as arrays, and a digest of both.
-Nothing of a file becomes part of a run before all of it has been checked.
+Nothing of a file becomes part of a run before all of it has been checked. And runs with fewer
+states, as they are written.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,18 +27,18 @@ from numpy.typing import NDArray
 
 from ..boundary.arguments import public
 from ..boundary.files import as_target, json_text, read_bytes, write_file
-from ..boundary.marks import Name, Range
+from ..boundary.marks import Array, Name, Range
 from ..boundary.schema import read_data
 from ..boundary.yaml import read_yaml
 from ..constraints.rows import Locked
 from ..errors import BadValue, LoadError, PinloopError
-from ..integrate import INNER
+from ..integrate import INNER, Recorded, Samples
 from ..io.loading import load
 from ..io.saving import loops_document, write_urdf
 from ..model.mechanism import Mechanism
 from ..tolerances import ROTATION
 from .limits import LimitPassed
-from .modes import AxisFriction, ModalSystem, Mode
+from .modes import AxisFriction, ModalSystem, Mode, RobotManifold
 from .trajectory import Trajectory
 
 _FORMAT: Literal["pinloop-trajectory-3"] = "pinloop-trajectory-3"
@@ -291,3 +293,22 @@ def _check_arrays(robot: Mechanism, arrays: Mapping[str, NDArray[Any]], modes: i
         raise BadValue(f"'mode' names modes beyond the {modes} that there are")
     if not all(pin.isNormalized(robot.model, q, ROTATION) for q in arrays["q"]):
         raise BadValue("'q' has quaternions, or cosines and sines, that are not of unit length")
+
+
+def sampled(run: Trajectory, every: float) -> Trajectory:
+    """What `Samples` would have kept of a run."""
+    robot, span = run.robot, (float(run.t[0]), float(run.t[-1]))
+    samples = Samples(robot.nq, robot.nv, RobotManifold(robot), span, every)
+    for k, mode in enumerate(run.mode):
+        state = Recorded(float(run.t[k]), run.q[k], run.v[k], run.a[k], int(mode))
+        if k > 0 and run.t[k] > run.t[k - 1]:
+            inner = None if run.inner is None else run.inner[k - 1]
+            state = state._replace(inside=partial(_inside, run, int(mode)), inner=inner)
+        samples.add(state)
+    return replace(run, **samples.states()._asdict(), limits=run.limits_passed)
+
+
+def _inside(run: Trajectory, mode: int, t: float) -> tuple[Array, Array, Array]:
+    """State and acceleration inside a step of a run."""
+    _, q, v = run(t)
+    return q, v, run.system.equations(run.modes[mode]).acceleration(t, q, v)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
@@ -19,7 +19,7 @@ from ..boundary.values import forward, stored_fields
 from ..dynamics import EquationsOfMotion
 from ..dynamics.forces import Force
 from ..errors import BadValue, PinloopError
-from ..integrate import Recorded, Samples, Step
+from ..integrate import Step
 from ..model.mechanism import Mechanism
 from ..tolerances import LAST_BITS
 from .accuracy import Accuracy, Course, balance_warning
@@ -34,7 +34,7 @@ from .analysis import (
     momenta,
     reactions,
 )
-from .columns import columns, joint_positions, write_csv, write_parquet
+from .columns import JointMotion, columns, joint_motion, write_csv, write_parquet
 from .events import Happenings
 from .limits import LimitPassed, LimitWatch, described, joint_ends
 from .modes import ModalSystem, Mode, RobotManifold
@@ -47,22 +47,6 @@ class State(NamedTuple):
     t: Any
     q: Array
     v: Array
-
-
-class JointMotion(NamedTuple):
-    """The motion of one joint over time: a number per state, or a row where it has several axes.
-
-    Args:
-        t: times [s], shape (k,).
-        position: its coordinates [rad, m]; an angle over more than a turn if it made one.
-        velocity: its rates [rad/s, m/s].
-        acceleration: [rad/s^2, m/s^2].
-    """
-
-    t: Array
-    position: Array
-    velocity: Array
-    acceleration: Array
 
 
 class Replay(TypedDict, total=False):
@@ -161,12 +145,7 @@ class Trajectory:
 
     def __getitem__(self, joint: str) -> JointMotion:
         """The motion of one joint: ``run["shoulder"].position``."""
-        at = self.robot.coordinates(joint)
-        _, position = joint_positions(self.robot, joint, self.q)
-        parts = (
-            x[:, 0] if x.shape[1] == 1 else x for x in (position, self.v[:, at.v], self.a[:, at.v])
-        )
-        return JointMotion(self.t, *parts)
+        return joint_motion(self.robot, joint, self.t, (self.q, self.v, self.a))
 
     @cached_property
     def limits_passed(self) -> tuple[LimitPassed, ...]:
@@ -468,22 +447,3 @@ class Trajectory:
             options: what is shown; the fields of `Replay`.
         """
         return forward("show.scene.meshcat_robot", "animate", self, viewer, **options)
-
-
-def sampled(run: Trajectory, every: float) -> Trajectory:
-    """What `Samples` would have kept of a run."""
-    robot, span = run.robot, (float(run.t[0]), float(run.t[-1]))
-    samples = Samples(robot.nq, robot.nv, RobotManifold(robot), span, every)
-    for k, mode in enumerate(run.mode):
-        state = Recorded(float(run.t[k]), run.q[k], run.v[k], run.a[k], int(mode))
-        if k > 0 and run.t[k] > run.t[k - 1]:
-            inner = None if run.inner is None else run.inner[k - 1]
-            state = state._replace(inside=partial(_inside, run, int(mode)), inner=inner)
-        samples.add(state)
-    return replace(run, **samples.states()._asdict(), limits=run.limits_passed)
-
-
-def _inside(run: Trajectory, mode: int, t: float) -> tuple[Array, Array, Array]:
-    """State and acceleration inside a step of a run."""
-    _, q, v = run(t)
-    return q, v, run.system.equations(run.modes[mode]).acceleration(t, q, v)
