@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,25 @@ from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
 from .linearization import name_columns
 from .modes import RobotManifold
-from .retracing import Reading, RetracedRun
+from .retracing import RetracedRun
+
+
+class Reading(NamedTuple):
+    """What something is at some place of a run.
+
+    Args:
+        k: number of the stored state from which it is reached.
+        beyond: map from there on; None if it is that state.
+        value: its numbers.
+        rows: their derivatives by ``(dt, dq, dv)``.
+        parameters: their own derivatives by parameters and times of events.
+    """
+
+    k: int
+    beyond: Carry | None
+    value: Array
+    rows: Array
+    parameters: Array
 
 
 @public

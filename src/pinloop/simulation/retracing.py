@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,24 +79,6 @@ class _Piece:
     projector: Projector | None
     parameters: tuple[Parameter, ...]
     since: float
-
-
-class Reading(NamedTuple):
-    """What something is at some place of a run.
-
-    Args:
-        k: number of the stored state from which it is reached.
-        beyond: map from there on; None if it is that state.
-        value: its numbers.
-        rows: their derivatives by ``(dt, dq, dv)``.
-        parameters: their own derivatives by parameters and times of events.
-    """
-
-    k: int
-    beyond: Carry | None
-    value: Array
-    rows: Array
-    parameters: Array
 
 
 class RetracedRun:

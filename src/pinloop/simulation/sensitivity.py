@@ -19,8 +19,8 @@ from ..errors import BadValue
 from ..integrate import Carry
 from ..tables.report import Notes, Report, Reported, Table
 from .linearization import follow_rows, make_chart, position_rows
-from .outcomes import EventTime, Outcome
-from .retracing import Inputs, Reading, RetracedRun
+from .outcomes import EventTime, Outcome, Reading
+from .retracing import Inputs, RetracedRun
 from .sequence_range import InputRange, find_margins, input_ranges
 from .trajectory import Trajectory
 

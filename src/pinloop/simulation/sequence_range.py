@@ -21,7 +21,8 @@ from ..errors import BadValue
 from ..integrate import Guard, Step
 from ..tolerances import GUARD_ZERO, SHALLOW
 from .events import BoundEvent
-from .retracing import Reading, RetracedRun, State
+from .outcomes import Reading
+from .retracing import RetracedRun, State
 
 _BESIDE = 4
 """Into so many parts steps are cut to see how near guards come to zero."""
