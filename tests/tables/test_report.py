@@ -256,3 +256,14 @@ def test_a_report_as_csv(tmp_path: Path) -> None:
     first = {(column, unit): value for _, row, column, unit, value in rows if row == "a,b"}
     assert first["start", "deg"] == block.rows[0][1].text
     assert first["time total", "ms"] == block.rows[0][3].text
+
+
+def test_numbers_stay_with_their_units() -> None:
+    """Wherever a line ends, on a terminal and on paper."""
+    words = "its least is 84.06 % at 2.5 m/s after 372 ms with 12 N m and 3 mm"
+    report = Report.of("t", [Notes.of("n", [words])])
+    for width in range(24, 70):
+        text = report.text(width)
+        assert "\N{NO-BREAK SPACE}" not in text
+        for quantity in ("84.06 %", "2.5 m/s", "372 ms", "12 N m", "3 mm"):
+            assert quantity in text, width

@@ -44,8 +44,8 @@ _PROSE = 80
 """Width at which sentences are wrapped where no width is asked for."""
 _WIDEST_PROSE = 100
 _JOINED = "\N{NO-BREAK SPACE}"
-_QUANTITY = re.compile(r"(?<=\d) (?=(?:%|deg|rad|mm|ms|kg|m|s|J|N m|N)(?![\w%]))")
-"""Between a number and its unit, which are not parted."""
+_UNIT = re.compile(r"(?<=\d) (?:%|deg|rad|mm|ms|kg|m|s|J|N m|N)(?![\w%])")
+"""A unit behind its number, from which it is not parted."""
 _NARROW = 20
 """Long names are cut into lines of this width at least, if that keeps a table whole."""
 
@@ -319,7 +319,7 @@ def wrapped(text: str, width: int | None, indent: int = 0) -> list[str]:
 
 def join_units(text: str) -> str:
     """A sentence with no-break spaces between numbers and their units."""
-    return _QUANTITY.sub(_JOINED, text)
+    return _UNIT.sub(lambda match: match[0].replace(" ", _JOINED), text)
 
 
 def _table_lines(table: Table, width: int | None) -> list[Line]:

@@ -219,7 +219,8 @@ class AnnexB(Reported):
         stopped = [stop for stop in self.stops if stop.outcome == "stopped"]
         by_time = sorted(stopped, key=lambda stop: stop.time)
         chosen = {(stop.category, stop.axis): stop for stop in by_time}
-        return tuple((chosen[key], self.again(chosen[key])) for key in sorted(chosen))
+        keys = product((category.number for category in self.categories), self.axes)
+        return tuple((chosen[k], self.again(chosen[k])) for k in keys if k in chosen)
 
     @property
     def guesses(self) -> Guesses:
