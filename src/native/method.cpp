@@ -49,8 +49,7 @@ double Control::error(const std::vector<double> &errors, const double *v0, const
 }
 
 double Control::shrink(double error) const {
-    if (!std::isfinite(error)) return 0.2;
-    return std::max(0.2, 0.9 * std::pow(error, -alpha_ - beta_));
+    return std::max(0.2, 0.9 * std::pow(error, -alpha_ - beta_));  // also if it is not a number
 }
 
 double Control::grow(double error, double before) const {

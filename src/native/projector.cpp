@@ -66,10 +66,6 @@ void Projector::lock(const std::vector<int> &columns) {
     }
 }
 
-void Projector::begin(Block block, int independent, double regular, double known) {
-    block_ = std::move(block), independent_ = independent, regularity = regular, best = known;
-}
-
 void Projector::prepare(const double *q) {
     if (!block_.columns.empty() || size() == 0) return;
     place(q);
@@ -93,8 +89,7 @@ bool Projector::apply(const Charts &charts, double *q, double *v) {
     if (size() == 0) return true;
     place(q);
     look();
-    if (!(regularity >= near_)) return false;
-    return close(charts, q) && allow(v);
+    return regularity >= near_ && close(charts, q) && allow(v);
 }
 
 // How independent the rows are, by the pivots of J J', the largest first (LAPACK's dpstrf).
@@ -230,9 +225,8 @@ bool Projector::choose() {
     if (rank < m) pivot(m, rank, C, order_, pivots_);
     block_.rows.assign(order_.begin(), order_.begin() + rank);
     block_.share = factor(), block_.left = left();
-    if (block_.share >= worst_) return true;
-    block_ = {};
-    return false;
+    if (!(block_.share >= worst_)) block_ = {};
+    return !block_.columns.empty();
 }
 
 // Inverse of the block by Gauss and Jordan with pivots by rows, beside the unit matrix that they

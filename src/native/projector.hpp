@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "charts.hpp"
@@ -22,7 +23,9 @@ class Projector {
               std::vector<double> unit, std::vector<double> rotors);
 
     // The coordinates that move, and what is known of regular poses.
-    void begin(Block block, int independent, double regularity, double best);
+    void begin(Block block, int independent, double regular, double known) {
+        block_ = std::move(block), independent_ = independent, regularity = regular, best = known;
+    }
     // Choose the coordinates at a configuration if there is no choice yet.
     void prepare(const double *q);
     // Leave velocities alone from now on, beside those with infinite rotors.

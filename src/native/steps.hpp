@@ -49,6 +49,8 @@ class Steps {
     void follow(System &system) { system_ = &system; }
     void project(std::unique_ptr<Projector> projector) { projector_ = std::move(projector); }
     Projector *projector() { return projector_.get(); }
+    // Put a state on the manifold; false if it is for Python.
+    bool close(double *q, double *v) { return projector_->apply(charts_, q, v); }
     Dynamics &dynamics() { return dynamics_; }
     const Tables &tables() const { return dynamics_.tables(); }
     // Number of second derivatives inside a step that it writes.

@@ -104,6 +104,15 @@ std::tuple<std::vector<int>, std::vector<int>, double, double> block(Steps &step
     return {block.rows, block.columns, block.share, block.left};
 }
 
+// Whether a state could be put on the manifold, in its place, and was moved; what is known then.
+auto close(Steps &steps, const Given<double, 1> &q, const Given<double, 1> &v) {
+    const std::size_t nq = steps.tables().nq, nv = steps.tables().nv;
+    const Projector *projector = steps.projector();
+    require(projector && q.size() == nq && v.size() == nv, "there is no such projection");
+    const bool done = steps.close(q.data(), v.data());
+    return std::tuple(done, projector->moved, projector->regularity, projector->best);
+}
+
 // Steps from a state, into arrays with room for some of them.
 int take(Steps &steps, const std::tuple<double, double, double, double, double> &start,
          const std::tuple<Numbers, Numbers, Numbers> &state, const std::vector<double> &times,
@@ -150,6 +159,7 @@ void bind_steps(nb::module_ &module) {
         .def("project", &project, "tables"_a, "settings"_a, "unit"_a, "rotors"_a)
         .def("block", &block)
         .def("recall", &recall, "known"_a)
+        .def("close", &close, "q"_a.noconvert(), "v"_a.noconvert())
         .def("take", &take, "start"_a, "state"_a, "times"_a, "asked"_a, "notes"_a, "states"_a,
              "bends"_a);
     nb::class_<StopSteps, Steps>(module, "StopSteps")

@@ -150,6 +150,12 @@ class Steps:
     ) -> None:
         """Go on from what is known of projections, see `Projector.known`."""
 
+    def close(self, q: Array, v: Array) -> tuple[bool, bool, float, float]:
+        """Put a state on the manifold: whether that could be done, and whether it was moved.
+
+        And the regularity there with the least pivot at best.
+        """
+
     def take(
         self,
         start: tuple[float, float, float, float, float],

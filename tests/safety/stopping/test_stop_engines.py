@@ -328,6 +328,32 @@ def test_steps_end_where_something_happens(speed: float, happens: bool, part: fl
         assert ends[1, 1] == max(notes[1, 1], second - end) and ends[1, 2] == notes[1, 2]
 
 
+def test_phases_begin_where_python_projects_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also from states that are off the loops by more than steps leave."""
+    native, rng, seen = NativePhases.project, np.random.default_rng(0), list[bool]()
+
+    def project(self: NativePhases, q: Array, v: Array) -> tuple[Array, Array, bool] | None:
+        assert self._projector is not None
+        off = q + 1e-6 * rng.normal(size=len(q)), v + 1e-6 * rng.normal(size=len(v))
+        ours = native(self, *off)
+        assert ours is not None
+        theirs = self._projector.apply(0.0, *off)
+        for mine, other in zip(ours[:2], theirs[:2], strict=True):
+            np.testing.assert_allclose(mine, other, atol=1e-12)
+        assert np.abs(ours[0] - off[0]).max() > 1e-8 < np.abs(ours[1] - off[1]).max()
+        seen.append(ours[2])
+        with pytest.raises(ValueError, match="no such projection"):
+            self._steps.close(q[1:].copy(), v.copy())
+        return native(self, q, v)
+
+    monkeypatch.setattr(NativePhases, "project", project)
+    robot = regularized("palletizer")
+    q = pl.assemble(robot, {"shoulder": 0.2, "elbow": -0.1})
+    v = pl.consistent_velocity(robot, q, {"shoulder": 0.5, "elbow": -0.8, "base_yaw": 0.3})
+    pl.stop(robot, q, v, brakes=pl.example_file("palletizer.brakes.yaml"))
+    assert len(seen) > 3 and all(seen)
+
+
 def test_arrays_that_do_not_fit_are_refused() -> None:
     """Nothing is read or written beyond their ends."""
     wild = wild_stop(3)

@@ -83,6 +83,17 @@ class NativePhases:
         self._steps.watch(table, pinned, tiny, slow)
         return True
 
+    def project(self, q: Array, v: Array) -> tuple[Array, Array, bool] | None:
+        """A state on the manifold, and whether it was moved; None if that is not plain."""
+        projector, q, v = self._projector, q.copy(), v.copy()
+        assert projector is not None
+        self._steps.recall(projector.known)
+        done, moved, regularity, best = self._steps.close(q, v)
+        if not done:
+            return None
+        projector.remember(regularity, best, self._steps.block())
+        return q, v, moved
+
     def take(
         self,
         start: tuple[float, float, float, float, float],

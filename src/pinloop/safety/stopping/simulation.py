@@ -336,7 +336,10 @@ class StopSimulation:
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         """On the manifold, with what is pinned exactly where it belongs."""
         v = self.phase.pin_velocity(t, v)
-        return (q, v, False) if self.projector is None else self.projector.apply(t, q, v)
+        if self.projector is None:
+            return q, v, False
+        native = self._native if self._flow.many else None
+        return (native and native.project(q, v)) or self.projector.apply(t, q, v)
 
     def _project_in(
         self, passage: Passage, t: float, q: Array, v: Array
