@@ -206,15 +206,11 @@ def _with_rows(
     if len(J) == 0:
         return free.T, np.zeros((len(forces), 0)), 0.0
     saddle = Saddle(M, J)
-    rates = np.zeros((len(forces), len(J)))
-    rates[-1] = -gamma
-    answers = [saddle.solve(*load) for load in zip(forces, rates, strict=True)]
+    rates = np.zeros((len(J), len(forces)))
+    rates[:, -1] = -gamma
+    answers, reactions = saddle.solve(forces.T, rates)
     fit = saddle.project(-gamma)
-    return (
-        np.array([a for a, _ in answers]),
-        np.array([lam for _, lam in answers]),
-        float(np.sqrt(abs(fit @ M @ fit))),
-    )
+    return answers.T, reactions.T, float(np.sqrt(abs(fit @ M @ fit)))
 
 
 def _in_the_box(

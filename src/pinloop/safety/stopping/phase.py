@@ -141,8 +141,8 @@ def breakaway_directions(phase: Phase) -> tuple[Array, Array]:
     return np.where(phase.follow, direction, up), np.where(phase.follow, direction, -up)
 
 
-Known = tuple[SlidingTorques, tuple[Array, Array]]
-"""Torques of what slides, and least and largest torques of what is pinned, at the start."""
+Known = tuple[SlidingTorques, Array]
+"""Torques of what slides, and least and largest ones of what is pinned, (2, nv), at the start."""
 
 
 class PhaseTables:
@@ -247,13 +247,13 @@ class PhaseTables:
         """See `pinned_bounds`."""
         return pinned_bounds(self._train, self._phase, t, v)
 
-    def _bounds(self, bounds: tuple[Array, Array] | None) -> Array:
+    def _bounds(self, bounds: Array | None) -> Array:
         """What ends the phase as the kernel has it: places in a solution, factors, and limits.
 
         The limits are what `violations` are of zero torques at the start, and their rates.
         """
         held, rotors, k, n = self.held, self.rotors, len(self.held), len(self._none)
-        low, high = bounds or self.bounds(self.slide.start, self._none)
+        low, high = self.bounds(self.slide.start, self._none) if bounds is None else bounds
         table = np.zeros((2 * k + len(rotors), 4))
         table[:k, 0] = table[k : 2 * k, 0] = 3 * n + held
         table[:k, 1], table[k : 2 * k, 1] = -1.0, 1.0

@@ -56,10 +56,12 @@ class BrakeTimes:
         begin, full = self.engagement(train)
         if t < self.brake:
             return np.zeros(len(begin)), np.zeros(len(begin))
-        rise = np.where(train.rise > 0, train.rise, 1.0)
+        part, slope = (full <= t).astype(float), np.zeros(len(begin))
         rising = (begin <= t) & (t < full)
-        part = np.where(rising, (t - begin) / rise, np.where(full <= t, 1.0, 0.0))
-        return part, np.where(rising, 1.0 / rise, 0.0)
+        if any(rising.tolist()):
+            part[rising] = (t - begin[rising]) / train.rise[rising]
+            slope[rising] = 1.0 / train.rise[rising]
+        return part, slope
 
 
 @public
@@ -197,15 +199,19 @@ def _driven(equations: EquationsOfMotion, brakes: Brakes, q: Array, v: Array) ->
     columns = {name: robot.coordinates(name).v.start for name in names}
     if len(equations.rows) == 0:
         return columns
-    M, rows = np.eye(robot.nv), equations.closure(0.0, q)[0]  # ranks do not depend on masses
+    M = np.eye(robot.nv)  # ranks do not depend on masses
+    rows = equations.closure_at_start(0.0, q)[0]
     rank, general = Saddle(M, rows).rank, equations.rank
     if general is not None and rank < general and v.any():
         with suppress(NoBranch):
             rows = equations.closure(*open_passage(equations, 0.0, q, v).start[:2])[0]
             rank = Saddle(M, rows).rank
+    every = np.vstack([rows, M[list(columns.values())]])
+    if Saddle(M, every).rank == rank + len(columns):
+        return columns
     chosen: dict[str, int] = {}
     for name in sorted(names, key=lambda name: name not in brakes.joints):
-        more = np.vstack([rows, np.eye(robot.nv)[columns[name]]])
+        more = np.vstack([rows, M[columns[name]]])
         if Saddle(M, more).rank > rank:
             rows, rank = more, rank + 1
             chosen[name] = columns[name]

@@ -72,7 +72,6 @@ from .stop_equations import StopEquations
 
 Forces = tuple[Array, Array, Array]
 """Mass matrix, forces without those of the contacts, and rows, see `EquationsOfMotion.system`."""
-Bounds = tuple[Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +118,7 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
     slide = train.sliding_torques(phase.sliding, phase.follow)
     M, f, J, gamma, _ = equations.system(now.t, now.q, now.v)
     ends = _ends(train, phase, now.t, now.v, kind=1)
-    bounds = ends[0], ends[1]
+    bounds = ends[:2]
     if held := _all_held(equations, phase, now, (slide, bounds), (M, f, J)):
         return held
     with_rotors = train.with_rotors(M)
@@ -186,10 +185,10 @@ def _all_held(
 
 
 def _noise(
-    equations: StopEquations, now: PhaseStart, system: Forces, bounds: Bounds, reaction: Array
+    equations: StopEquations, now: PhaseStart, system: Forces, bounds: Array, reaction: Array
 ) -> Array:
     """Rounding of what holds the coordinates, see `Phase`, shape (nv,)."""
-    noise = holding_noise(*system, np.array(bounds), reaction, equations.weight)
+    noise = holding_noise(*system, bounds, reaction, equations.weight)
     if any(now.slope.tolist()):
         # What brakes that engage hold more, by the time that is one with this instant.
         noise += BOUND_INSTANT * now.slope * equations.train.static_brake
@@ -412,7 +411,9 @@ def check_holding(
     hold = motor / train.efficiency + joint
     low = np.where(blocked & 1, -np.inf, -hold)
     high = np.where(blocked & 2, np.inf, hold)
-    at = np.flatnonzero(train.dry | sliding.drives | (blocked > 0))
+    wanted = train.dry | sliding.drives | (blocked > 0)
+    at = np.flatnonzero(wanted)
+    wanted[list(train.columns.values())] = True
     none = np.zeros(len(at))
     rotors = (train.lossy / train.efficiency)[at]
     load, held, balanced, falling = np.zeros(len(f)), *np.zeros((3, len(f)), dtype=bool)
@@ -430,13 +431,12 @@ def check_holding(
         load[at] = decision.torque
         if balanced.any():
             inertia = train.with_rotors(M)
-            falling, away = _leaving(equations, q, inertia, held, decision)
+            falling, away = _leaving(equations, q, J, inertia, held, decision)
             balanced &= ~(falling | away)
-    wanted = np.union1d(at, np.array(list(train.columns.values()), dtype=np.intp))
     if not (held | balanced)[wanted].all():
         # What it would take: rigid locks, whose torques are the smallest.
         rows = np.vstack([J, np.eye(len(f))[wanted]])
-        _, torques = Saddle(M, rows).solve(f, np.concatenate([-gamma, np.zeros(len(wanted))]))
+        _, torques = Saddle(M, rows).solve(f, np.append(-gamma, np.zeros(wanted.sum())))
         load[wanted] = torques[len(J) :]
     return Holding(load, np.where(blocked > 0, np.inf, hold), held, balanced, falling)
 
@@ -470,7 +470,7 @@ def gravity_stiffness(equations: StopEquations, q: Array, motions: Array, lam: A
 
 
 def _leaving(
-    equations: StopEquations, q: Array, M: Array, held: Mask, decision: Decision
+    equations: StopEquations, q: Array, J: Array, M: Array, held: Mask, decision: Decision
 ) -> tuple[Mask, Mask]:
     """Masks of what leaves an equilibrium once it is pushed, and of what is in none.
 
@@ -479,7 +479,6 @@ def _leaving(
     near its lowest point, but goes on. What has no stiffness is in equilibrium without acceleration
     only.
     """
-    J = equations.equations.terms(0.0, q, np.zeros(len(M)))[0]
     motions = null_space(np.vstack([J, np.eye(len(M))[held]]))
     falling, away = np.zeros((2, len(M)), dtype=bool)
     if not motions.size:

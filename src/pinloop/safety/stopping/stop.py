@@ -117,8 +117,7 @@ def stop_prepared(
     if not 0 < until < np.inf:
         raise BadValue(f"until is {until} s; it must be positive")
     with blaming_links(machine.robot):
-        q0, v0 = _start(machine.robot, machine.equations, trigger, q, v)
-        equations = machine.equations.around(0.0, q0)
+        equations, q0, v0 = _start(machine.robot, machine.equations, trigger, q, v)
         train = machine.train
         if category.law is not None:
             drives = train.brakes.motorized(machine.robot)
@@ -222,8 +221,8 @@ def _start(
     trigger: Trigger,
     q: ArrayLike | None,
     v: ArrayLike | None,
-) -> tuple[Array, Array]:
-    """State at the signal, assembled."""
+) -> tuple[EquationsOfMotion, Array, Array]:
+    """State at the signal, assembled, and the equations around it."""
     if trigger.motion is not None:
         if q is not None or v is not None:
             raise BadValue("give either q and v or a trigger with a motion, not both")
@@ -235,7 +234,9 @@ def _start(
             )
         q0, v0 = robot.checked_configuration(q).copy(), robot.checked_velocity(v).copy()
     _warn_of_floating(robot, equations, q0)
-    return consistent_start(equations, 0.0, q0, v0)
+    nearby = equations.around(0.0, q0)
+    q0, v0 = consistent_start(nearby, 0.0, q0, v0)
+    return nearby.around(0.0, q0), q0, v0
 
 
 @public

@@ -152,8 +152,7 @@ class StopEquations:
         # Rows between what is pinned hold by themselves, and may leave torques open, as those of
         # fingers with a brake each. Others that do so depend on each other where nothing moves.
         looks = self.equations.rows.loops.coordinates
-        moved = np.flatnonzero(looks[:, at.free].any(axis=1)) if len(looks) else at.free[:0]
-        self._held_rows = moved.tolist()
+        self._held_rows = looks.dot(~phase.pinned).nonzero()[0].tolist()
         self._unique = len(self._held_rows) == len(looks)
         hard = phase.redundant and self._unique and len(looks) > 0
         self.in_kernel = None if hard or at.slide.fade is not None else self.kernel
