@@ -32,8 +32,11 @@ def consistent_start(
     equations: EquationsOfMotion, t: float, q: Array, v: Array
 ) -> tuple[Array, Array]:
     """The start state on the manifold; an error that offers it if the given one is far off."""
+    rows = equations.rows
+    if not (len(rows) or len(rows.whole)):
+        return q, v
     q, J, b = _closed(equations, t, q)
-    if len(equations.rows) > len(equations.rows.loops):
+    if len(rows) > len(rows.loops):
         J, b, _ = equations.terms(t, q, v)  # some rows take what they keep from this velocity
     v = _allowed(equations, t, q, v, J, b)
     if len(J) and not equations.are_independent(t, q):

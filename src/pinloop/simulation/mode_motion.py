@@ -52,11 +52,11 @@ class ModeMotion:
         self.equations, self.along = equations, equations.right_hand_side()
         self._slack = 0.0 if stabilization is None else stabilization.tol
         self._projected = 0
-        self._projector = projector = (
-            None if stabilization is None else Projector(equations, stabilization, manifold)
-        )
-        if projector is not None:
+        projector: Projector | None = None
+        if stabilization is not None and (equations.rows.unlocked or len(equations.rows.whole)):
+            projector = Projector(equations, stabilization, manifold)
             projector.begin(*start)
+        self._projector = projector
         self.loops = LoopWatch(equations, projects=projector is not None)
         self._native = native = record and NativeSteps.of(
             self.along, equations, method, manifold, projector

@@ -103,12 +103,13 @@ class NativeSteps:
         rows = tables_of_rows(robot, whole=False)
         if equations.tables is None or rows is None:
             return None
-        loads = native_loads(robot, equations.given_forces)
+        if not (forces := equations.given_forces):
+            return cls(along, equations, method, manifold, projector)
+        loads = native_loads(robot, forces)
         if loads is None:
             return None
         native = cls(along, equations, method, manifold, projector)
-        if equations.given_forces:
-            native._steps.load(*loads)
+        native._steps.load(*loads)
         return native
 
     def take(

@@ -137,7 +137,7 @@ class Projector:
         Args:
             locked: mask of the velocity coordinates that must not be touched, shape (nv,).
         """
-        self._free = np.flatnonzero(~locked)
+        self._free = (~locked).nonzero()[0]
         self._independent, self._most = 0, max(self._most, self._best)
         self.regularity, self._best = 1.0, 0.0
         for J in self._known:
@@ -269,15 +269,17 @@ class Projector:
         rank -= len(self._rows.locked)
         free = J[:, self._free]
         factor, _, count, _ = lapack().dpstrf(free.dot(free.T), lower=1)
-        pivots = factor.diagonal()[:count]  # roots of those of J J'
+        # Roots of those of J J'; of a few numbers Python is faster than NumPy.
+        pivots = factor.diagonal()[:count].tolist()
         if free.shape != J.shape:  # what is locked may leave fewer independent
-            rank = min(rank, int((pivots**2 > GRAM_NOISE * pivots.max(initial=0.0) ** 2).sum()))
+            noise = GRAM_NOISE * max(pivots, default=0.0) ** 2
+            rank = min(rank, sum(pivot**2 > noise for pivot in pivots))
         if rank > self._independent:
             self._independent, self._best = rank, 0.0
         rank = self._independent
         if rank == 0:
             return
-        least = float(pivots[rank - 1] / pivots[0]) if rank <= count else 0.0
+        least = pivots[rank - 1] / pivots[0] if rank <= count else 0.0
         self._best = max(self._best, least)
         self.regularity = least / self._best if self._best > 0.0 else 1.0
 
