@@ -8,8 +8,8 @@ import pytest
 import scipy
 
 import pinloop as pl
+from pinloop.safety.stopping.holding import gravity_stiffness
 from pinloop.safety.stopping.prepared_robot import prepare_robot
-from pinloop.safety.stopping.stick_slip import gravity_stiffness
 from pinloop.safety.stopping.stop_equations import StopEquations
 
 from ...screw_tables import Array

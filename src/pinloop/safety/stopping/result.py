@@ -24,12 +24,12 @@ from ..space.solids import Obstacle
 from ..space.swept import SweptVolume, swept_volume
 from .categories import Category
 from .history import StopHistory
+from .holding import Holding
 from .intervals import Guesses, StopBands
 from .loads import Ledger, Loads, energy_ledger, measure_loads
 from .prepared_robot import tool_of
 from .result_document import Document
 from .sensitivity import StopSensitivity
-from .stick_slip import Holding
 from .travel import (
     JointStop,
     PointStop,

@@ -26,13 +26,13 @@ from ..brakes.brakes import Brakes
 from .categories import Category, as_category
 from .drivetrain import Drivetrain
 from .history import StopHistory
+from .holding import check_holding
 from .on_path import OverdrivenError, hold_on_path
 from .plan import Trigger, make_plan
 from .prepared_robot import Payload, PreparedRobot, prepare_robot
 from .result import Outcome, StopResult
 from .simulation import StopSimulation
 from .standstill import Standstill
-from .stick_slip import check_holding
 from .travel import all_stand_since
 
 Measure = Callable[[StopResult], float]

@@ -20,8 +20,8 @@ from ...simulation.limits import ends_seen_from, joint_ends
 from ...simulation.trajectory import Trajectory
 from ...tolerances import NO_LOAD
 from .history import StopHistory
+from .holding import Holding
 from .loads import Loads
-from .stick_slip import Holding
 from .teeth import at_end_stop, gear_impulse
 
 _MOST = 10_000_000
