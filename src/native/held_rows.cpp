@@ -63,7 +63,11 @@ void HeldRows::update(const Tree &tree, const double *q, const double *v, bool m
         }
         if (row.loop != loop) {
             reach(tables_.loops[loop = row.loop], tree);
-            if (measures) measure(tables_.loops[loop].free);
+            if (measures) {
+                const FreeMotion &free = tables_.loops[loop].free;
+                between_ = relative(a_.place, b_.place);
+                opening_ = logarithm(relative(closest(free, between_), between_));
+            }
         }
         update_row(rows_[i], tree, &J[i * tables_.nv], gamma[i]);
         if (measures) residual[i] = open_by(row);
@@ -94,11 +98,6 @@ void HeldRows::reach(const Loop &loop, const Tree &tree) {
         return Moving{place, V, A, rate, velocity_at(place.p, A) + cross(V.w, rate)};
     };
     a_ = moving(loop.a), b_ = moving(loop.b);
-}
-
-void HeldRows::measure(const FreeMotion &free) {
-    between_ = relative(a_.place, b_.place);
-    opening_ = logarithm(relative(closest(free, between_), between_));
 }
 
 double HeldRows::open_by(const Row &row) const {

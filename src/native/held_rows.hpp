@@ -33,7 +33,6 @@ class HeldRows {
     void update_coupling(const Row &row, const double *q, const double *v, std::size_t i);
     void update_row(const Held &held, const Tree &tree, double *line, double &gamma) const;
     void reach(const Loop &loop, const Tree &tree);
-    void measure(const FreeMotion &free);
     double open_by(const Row &row) const;
 
     const Tables &tables_;

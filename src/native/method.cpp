@@ -40,8 +40,7 @@ double Control::error(const std::vector<double> &errors, const double *v0, const
             const double y = of_v[i] / tolerance_[i];
             psi += x * x, v += y * y;
         }
-        norms[k] = std::sqrt((psi >= v ? psi : v) / static_cast<double>(n));
-        if (std::isnan(psi)) norms[k] = psi;
+        norms[k] = std::sqrt((psi >= v || std::isnan(psi) ? psi : v) / static_cast<double>(n));
     }
     if (count < 2) return norms[0];
     const double fifth = norms[0] * norms[0], third = norms[1] * norms[1];

@@ -1,7 +1,4 @@
 // What Python sees. Names and shapes are in `_kernel.pyi`.
-#include <algorithm>
-#include <numeric>
-
 #include "dynamics.hpp"
 #include "steps_module.hpp"
 #include "stop_dynamics.hpp"
@@ -64,8 +61,7 @@ void hold(Dynamics &dynamics, const std::vector<int> &rows, const std::vector<do
 
 int acceleration(Dynamics &dynamics, const Numbers &q, const Numbers &v, const Numbers &tau,
                  const Given<double, 1> &a) {
-    require_state(dynamics.tables(), q, v, tau);
-    require(a.size() == v.size(), "room for another robot");
+    require_state(dynamics.tables(), q, v, tau), require_state(dynamics.tables(), q, v, a);
     const nb::gil_scoped_release unlocked;
     return static_cast<int>(dynamics.acceleration(q.data(), v.data(), tau.data(), a.data()));
 }
@@ -100,8 +96,8 @@ void rows_at(const Tables &tables, const Matrix &q, const Matrix &v, const Given
     const std::size_t count = q.shape(0), m = tables.rows.size(), nq = tables.nq, nv = tables.nv;
     require(q.size() == count * nq && v.size() == count * nv && room.size() == count * m * (nv + 2),
             "states of another robot");
-    std::vector<int> all(m);
-    std::iota(all.begin(), all.end(), 0);
+    std::vector<int> all;
+    for (std::size_t i = 0; i < m; ++i) all.push_back(static_cast<int>(i));
     Tree tree(tables);
     HeldRows rows(tables, all);
     double *to = room.data();

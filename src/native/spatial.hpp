@@ -23,7 +23,6 @@ inline double dot(const Vec &a, const Vec &b) { return a.x * b.x + a.y * b.y + a
 inline Vec cross(const Vec &a, const Vec &b) {
     return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
 }
-inline bool is_zero(const Vec &a) { return a.x == 0.0 && a.y == 0.0 && a.z == 0.0; }
 
 // A matrix by its columns: of a rotation the axes of a frame.
 struct Rotation {

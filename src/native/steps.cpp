@@ -28,8 +28,7 @@ int Steps::take(Course course, State state, const Taken &taken) {
                                                : fixed(course, state, taken, k);
         const Next next = done ? look(t0, course, state, taken, k) : Next::back;
         if (next == Next::back) break;
-        is_stale = last_ == Verdict::stale;
-        taken.counts[3 * k + 2] = is_stale;
+        taken.counts[3 * k + 2] = is_stale = last_ == Verdict::stale;
         state = {taken.q + k * nq, taken.v + k * nv, taken.a + k * nv};
         ++k;
         if (next == Next::halt) break;

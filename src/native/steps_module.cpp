@@ -40,40 +40,39 @@ void create_for_stops(StopSteps *steps, std::shared_ptr<StopDynamics> dynamics,
     require(size >= 5 && powers.size() == size * size && inside.shape(1) == 2 + 2 * size &&
                 bernstein.size() == (size + 1) * (size + 1), "dense output of other sizes");
     for (std::size_t k = 0; k < inside.shape(0); ++k) number(inside(k, 1), 5, size);
-    const Tableau copy = checked(tableau, dynamics->tables(), unit);
     Dense copies{static_cast<int>(size), copied(inside), copied(powers), copied(bernstein)};
-    new (steps) StopSteps(dynamics, copy, settings, copied(unit), std::move(copies));
+    new (steps) StopSteps(dynamics, checked(tableau, dynamics->tables(), unit), settings,
+                          copied(unit), std::move(copies));
 }
 
 // Per line column, whether it is a speed, sign, level and its rate; and what is pinned.
 void watch(StopSteps &steps, const Matrix &table, const std::vector<int> &pinned, double tiny,
            double slow) {
     require(table.shape(1) == 5, "five numbers of each that is watched");
-    auto watched = each(table, [&steps](const double *x) {
-        return Watched{number(x[0], 0, steps.tables().nv), x[1] != 0.0, x[2], x[3], x[4]};
-    });
     if (steps.projector()) steps.projector()->lock(pinned);
-    steps.watch(std::move(watched), tiny, slow);
+    const auto line = [nv = steps.tables().nv](const double *x) {
+        return Watched{number(x[0], 0, nv), x[1] != 0.0, x[2], x[3], x[4]};
+    };
+    steps.watch(each(table, line), tiny, slow);
 }
 
 // Per velocity a constant torque, a stiffness and a damping; and lines between points of links:
 // link and point, the same again, stiffness, length and damping; forces and axes: see `loads.hpp`.
 void load(Steps &steps, const Matrix &terms, const Matrix &lines, const Matrix &pushes,
           const Matrix &axes) {
-    const Tables &tables = steps.tables();
-    const std::size_t nv = tables.nv;
+    const std::size_t nv = steps.tables().nv, end = steps.tables().links.size();
     require(terms.size() == 3 * nv && terms.shape(0) == 3 && lines.shape(1) == 11 &&
                 pushes.shape(1) == 8 && axes.shape(1) == 37, "forces on another robot");
     const double *x = terms.data();
     Loads loads{{x, x + nv}, {x + nv, x + 2 * nv}, {x + 2 * nv, x + 3 * nv}, {}, {}, {}};
-    const auto link = [end = tables.links.size()](double x) { return number(x, -1, end); };
+    const auto link = [end](double x) { return number(x, -1, end); };
     loads.lines = each(lines, [&link](const double *x) {
         return Line{link(x[0]), link(x[4]), vec(x + 1), vec(x + 5), x[8], x[9], x[10]};
     });
     loads.pushes = each(pushes, [&link](const double *x) {
         return Push{link(x[0]), vec(x + 1), vec(x + 4), x[7] != 0.0};
     });
-    loads.axes = each(axes, [end = tables.links.size()](const double *x) {
+    loads.axes = each(axes, [end](const double *x) {
         return Axis{end_of(x, end), end_of(x + 13, end), spatial(x + 26), x[32] != 0.0,
                     x[33], x[34], x[35], x[36]};
     });
@@ -106,9 +105,8 @@ std::tuple<std::vector<int>, std::vector<int>, double, double> block(Steps &step
 
 // Whether a state could be put on the manifold, in its place, and was moved; what is known then.
 auto close(Steps &steps, const Given<double, 1> &q, const Given<double, 1> &v) {
-    const std::size_t nq = steps.tables().nq, nv = steps.tables().nv;
     const Projector *projector = steps.projector();
-    require(projector && q.size() == nq && v.size() == nv, "there is no such projection");
+    require(projector != nullptr, "nothing is projected"), require_state(steps.tables(), q, v, v);
     const bool done = steps.close(q.data(), v.data());
     return std::tuple(done, projector->moved, projector->regularity, projector->best);
 }
@@ -138,20 +136,9 @@ int take(Steps &steps, const std::tuple<double, double, double, double, double> 
     return steps.take(std::move(course), {q.data(), v.data(), a.data()}, taken);
 }
 
-// q (+) psi, and the rate of psi with which it moves with velocity v.
-auto group(const Tables &tables, const Numbers &q, const Numbers &psi, const Numbers &v) {
-    require_state(tables, q, psi, v);
-    const Charts charts(tables, std::vector<int>(tables.nv));
-    std::vector<double> moved(tables.nq), rate(tables.nv);
-    charts.integrate(q.data(), psi.data(), moved.data());
-    charts.rate(psi.data(), v.data(), rate.data());
-    return std::tuple(moved, rate);
-}
-
 }  // namespace
 
 void bind_steps(nb::module_ &module) {
-    module.def("group", &group, "tables"_a, "q"_a, "psi"_a, "v"_a);
     nb::class_<Steps>(module, "Steps")
         .def("__init__", &create, "tables"_a, "tableau"_a, "settings"_a, "unit"_a, "locked"_a)
         .def_prop_ro("dynamics", &Steps::dynamics, nb::rv_policy::reference_internal)

@@ -45,8 +45,8 @@ inline void require_below(const std::vector<int> &numbers, std::size_t end) {
 inline End end_of(const double *x, std::size_t links) {
     return {number(x[0], -1, links), placement(x + 1)};
 }
-inline void require_state(const Tables &tables, const Numbers &q, const Numbers &v,
-                          const Numbers &rate) {
+template <class Q, class V, class Rate>
+void require_state(const Tables &tables, const Q &q, const V &v, const Rate &rate) {
     const std::size_t nq = tables.nq, nv = tables.nv;
     require(q.size() == nq && v.size() == nv && rate.size() == nv, "a state of another robot");
 }

@@ -31,10 +31,8 @@ Next StopSteps::look(double t0, Course &course, const State &state, const Taken 
     if (!bend(t0, h, state, taken, k) || stop_->is_bound_near()) return Next::back;
     const double first = locate(t0, h, state);
     if (first < never && end_at(t0, first, course, state, taken, k)) return Next::halt;
-    if (first != never) {  // NaN, too
-        hits_.clear();     // it has not happened where the step before ends
-        return Next::back;
-    }
+    // What has happened, NaN too, has not where the step before ends.
+    if (first != never) return hits_.clear(), Next::back;
     const bool moves = std::any_of(v, v + n, [this](double x) { return std::abs(x) > slow_; });
     return moves ? Next::on : Next::halt;
 }

@@ -5,7 +5,7 @@ namespace pinloop {
 Placement joint_placement(const Link &link, const double *q) {
     switch (link.motion) {
     case Motion::screw:
-        if (is_zero(link.axis.w)) return {Rotation{}, q[0] * link.axis.v};
+        if (dot(link.axis.w, link.axis.w) == 0.0) return {Rotation{}, q[0] * link.axis.v};
         return {turned(link.axis.w, std::cos(q[0]), std::sin(q[0])), q[0] * link.axis.v};
     case Motion::circle:
         return {turned(link.axis.w, q[0], q[1]), Vec{}};

@@ -100,9 +100,6 @@ class StopDynamics:
 def rows_at(tables: Tables, q: Array, v: Array, room: Array) -> None:
     """Write ``J``, ``gamma`` and the residual of each row at states, shape (k, rows, nv + 2)."""
 
-def group(tables: Tables, q: Array, psi: Array, v: Array) -> tuple[list[float], list[float]]:
-    """``q (+) psi`` and ``dexpinv(-psi) v``."""
-
 class Steps:
     """Many steps of a run at once, for one thread at a time."""
 

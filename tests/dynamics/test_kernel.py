@@ -18,6 +18,7 @@ import pinloop as pl
 from pinloop.dynamics import kernel_tables
 from pinloop.dynamics.pinocchio_solver import ConstraintDynamics, HeldRows
 from pinloop.model.workspace import WorkSpace
+from pinloop.simulation import native_steps
 
 from .. import random_linkages
 from .. import screw_tables as tables
@@ -102,18 +103,35 @@ def test_random_trees(seed: int) -> None:
     same_as_aba(tree(names, seed), seed)
 
 
+def stepped(
+    model: pin.Model, weights: list[float], q: Array, v: Array, a: Array
+) -> tuple[Array, Array]:
+    """``psi`` and ``q`` after a step of one second, each stage one second behind the one before."""
+    s, n = len(weights), model.nv
+    tableau = np.tri(s, k=-1), np.array(weights), np.zeros((0, s + 1))
+    settings = native_steps._NUMBERS | dict.fromkeys(("alpha", "beta", "rtol", "atol"), 1.0)
+    settings |= {"smallest": 0.0, "largest": np.inf}
+    known = kernel_tables.tables_of(model)
+    steps = kernel.Steps(known, tableau, settings, np.ones(n), [0] * n)
+    rooms = [np.empty((1, k)) for k in (model.nq, n, n, n, n)]
+    notes = np.empty((1, 5)), np.empty((1, 3), dtype=np.int64)
+    start = 0.0, 1.0, 1.0, 1.0, 0.0
+    assert steps.take(start, (q, v, a), [1.0], [], notes, tuple(rooms), np.empty((1, 0, n))) == 1
+    return rooms[3][0], rooms[0][0]
+
+
 @pytest.mark.parametrize("size", [1e-6, 0.3, 0.9, 1.7])
 @pytest.mark.parametrize("name", JOINTS)
 def test_configurations_are_the_group_of_pinocchio(name: str, size: float) -> None:
     """Also where series take over from closed forms; ``dexp`` of a rate is the velocity."""
-    model = tree([name, "hinge", name], 3)
-    known, rng = kernel_tables.tables_of(model), np.random.default_rng(1)
+    model, rng = tree([name, "hinge", name], 3), np.random.default_rng(1)
     q = pin.randomConfiguration(model, -np.ones(model.nq), np.ones(model.nq))
     psi, v = rng.uniform(-1.0, 1.0, (2, model.nv))
     psi *= size / np.abs(psi).max()
-    moved = pin.integrate(model, q, psi)
-    here, rate = map(np.array, kernel.group(known, q, psi, v))
-    close(here, moved, 1e-12)
+    same, moved = stepped(model, [1.0], q, psi, v)
+    close(same, psi, 1e-15)
+    close(moved, pin.integrate(model, q, psi), 1e-12)
+    rate, _ = stepped(model, [0.0, 1.0], q, psi, v - psi)
     close(pin.dIntegrate(model, q, psi, pin.ARG1) @ rate, v, 1e-11)
 
 

@@ -88,8 +88,8 @@ def test_the_kernel_stays_small() -> None:
     sizes = {name: len(rows) for name, rows in lines.items()}
     assert not [(name, row) for name, rows in lines.items() for row in rows if len(row) > 100]
     slopes = sum(size for name, size in sizes.items() if name.startswith("derivatives"))
-    assert len(sizes) > 5 and sum(sizes.values()) - slopes <= 2620 and max(sizes.values()) <= 450
-    assert slopes <= 650
+    assert len(sizes) > 5 and sum(sizes.values()) - slopes <= 2600 and max(sizes.values()) <= 450
+    assert slopes <= 645
 
 
 def test_what_is_called_above_is_there() -> None:

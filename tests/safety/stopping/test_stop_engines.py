@@ -342,7 +342,7 @@ def test_phases_begin_where_python_projects_them(monkeypatch: pytest.MonkeyPatch
             np.testing.assert_allclose(mine, other, atol=1e-12)
         assert np.abs(ours[0] - off[0]).max() > 1e-8 < np.abs(ours[1] - off[1]).max()
         seen.append(ours[2])
-        with pytest.raises(ValueError, match="no such projection"):
+        with pytest.raises(ValueError, match="another robot"):
             self._steps.close(q[1:].copy(), v.copy())
         return native(self, q, v)
 
