@@ -82,7 +82,7 @@ def governor() -> tuple[pl.Mechanism, Array, list[Force]]:
     ids=lambda value: getattr(value, "name", ""),
 )
 def test_the_stiff_governor(method: pl.MuntheKaas, steps: int, evaluations: int) -> None:
-    """Ten seconds, for which "dopri5" takes 24,500 steps; both balls do the same.
+    """Ten seconds, for which "dopri5" takes 24,200 steps; both balls do the same.
 
     Where stages are foreseen with wrong positions, evaluations are twice as many.
     """
