@@ -402,3 +402,14 @@ def test_xacro_finds_packages_where_meshes_are_looked_for(tmp_path: Path) -> Non
         pl.load(path)
     # Among the folders above that of the robot.
     assert_closed(pl.load(path.rename(parts / "urdf" / "bars.xacro")))
+
+
+def test_values_of_a_file_do_not_part_its_warnings() -> None:
+    text = "".join(
+        f'<transmission name="t{k}"><joint name="j{k}"/><actuator name="m{k}">'
+        f"<mechanicalReduction>1:{k}</mechanicalReduction></actuator></transmission>"
+        for k in (1, 2, 3)
+    )
+    (warning,) = pl.load(bars(text), kinematics_only=True).warnings
+    assert "<transmission name='t1'> has the reduction '1:1', which is no number" in warning
+    assert warning.endswith("likewise 't2', 't3'")

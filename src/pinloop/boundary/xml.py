@@ -321,14 +321,15 @@ class Remarks:
         # Per kind of remark: its first sentence, the advice, and the names of the others.
         self._groups: dict[tuple[str, ...], tuple[str, str, list[str | int]]] = {}
 
-    def add(self, element: Element, problem: str, advice: str = "") -> None:
+    def add(self, element: Element, problem: str, advice: str = "", value: str = "") -> None:
         """Say something about an element.
 
         ``problem`` is the rest of the sentence whose subject is the element; elements of one kind
-        with the same problem share a warning. ``advice`` is what to do, said once at the end.
+        with the same problem share a warning. ``value``, of the first of them, stands where the
+        problem has ``{}``. ``advice`` is what to do, said once at the end.
         """
         name = element.get("name") or element.line
-        kind = (element.source, element.tag, problem)
+        kind, problem = (element.source, element.tag, problem), problem.replace("{}", value)
         self.about(kind, name, f"{element.where}: {element!r} {problem}", advice)
 
     def say(self, sentence: str) -> None:

@@ -114,7 +114,7 @@ def _shares(
     elif motor.tag == "damper":
         document.warn(motor, "can only brake; it is not read")
     elif known[name].pair.dof > 1 and motor.tag != "orientation":
-        document.warn(motor, f"drives one direction of '{name}' only; it is not read")
+        document.warn(motor, "drives one direction of '{}' only; it is not read", value=name)
     else:
         return {name: motor}
     return {}
@@ -295,7 +295,7 @@ def _drive(name: str, motors: list[Motor]) -> Drive:
     gears = [_gear(motor) for _, motor in motors]
     if len(set(gears)) > 1:
         document, second = motors[1]
-        document.warn(second, f"drives '{name}' with another gear than the first motor")
+        document.warn(second, "drives '{}' with another gear than the first motor", value=name)
     rotor = motors[0][1].number("armature", 0.0)
     return Drive(name, gears[0], rotor if rotor and len(motors) == 1 else None)
 

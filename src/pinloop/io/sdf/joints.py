@@ -139,7 +139,7 @@ def _detachable(scope: Scope, remarks: Remarks) -> list[Joint]:
             problem = (
                 f"a DetachableJoint attaches the model '{name}', which is not loaded; left out"
             )
-            remarks.about((plugin.source, "detached"), name or "", f"{plugin.where}: {problem}")
+            remarks.about((plugin.source, "detached"), name, f"{plugin.where}: {problem}")
             continue
         parent, child = scope.link(plugin, "parent_link"), target.link(plugin, "child_link")
         placement = scope.placement(parent).actInv(scope.placement(child))

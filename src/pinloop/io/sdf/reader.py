@@ -264,7 +264,7 @@ def _mesh(mesh: Element, scope: Scope, remarks: Remarks) -> Shape | None:
     uri = text_of(mesh, "uri")
     path = scope.source.resolve(uri)
     if path is None:
-        remarks.add(mesh, f"names the file '{uri}', which does not exist")
+        remarks.add(mesh, "names the file '{}', which does not exist", value=uri)
         return None
     if mesh.first("submesh") is not None:
         remarks.add(mesh, "picks a submesh, which is not read; all of it is taken")

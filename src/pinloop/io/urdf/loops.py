@@ -339,7 +339,8 @@ def read_gazebo(root: Element, description: Description, remarks: Remarks) -> De
             continue
         model = text_of(plugin, "child_model")
         if model not in (description.name, "__model__"):
-            remarks.add(plugin, f"attaches the model '{model}', which is not this robot; left out")
+            problem = "attaches the model '{}', which is not this robot; left out"
+            remarks.add(plugin, problem, value=model)
             continue
         parent, child = (
             _end_link(plugin, f"{end}_link", placements) for end in ("parent", "child")

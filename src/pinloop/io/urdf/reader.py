@@ -93,7 +93,9 @@ def _mend_numbers(root: Element, remarks: Remarks) -> None:
             if key in ("xyz", "rpy") and "$" not in text and len(words := mended.split()) > 3:
                 mended = " ".join(words[:3])
             if mended != text:
-                remarks.add(element, f"has {key} '{text}', which is read as '{mended}'")
+                remarks.add(
+                    element, f"has {key} {{}}", value=f"'{text}', which is read as '{mended}'"
+                )
                 element.attributes[key] = mended
 
 
@@ -296,7 +298,8 @@ def _mimic(mimic: Element, joint: Element, moving: set[str], remarks: Remarks) -
     """Coupling of a mimic joint; none if one of the two joints does not move."""
     source, name = mimic.require("joint"), joint.require("name")
     if source not in moving:
-        remarks.add(joint, f"mimics '{source}', which does not move; the mimic is left out")
+        problem = "mimics '{}', which does not move; the mimic is left out"
+        remarks.add(joint, problem, value=source)
         return []
     if name not in moving:
         remarks.add(joint, "does not move; its mimic is left out")
@@ -313,7 +316,9 @@ def _warn_of_dependent(root: Element, description: Description, remarks: Remarks
             determined.update(moving_path(link, description))
     for element in root.all("joint"):
         if (word := _word(element, "independent")) not in ("", "true", "false"):
-            remarks.add(element, f"has independent '{word}', which is neither true nor false")
+            remarks.add(
+                element, "has independent '{}', which is neither true nor false", value=word
+            )
         if word == "false" and element.get("name") not in determined:
             remarks.add(
                 element,
@@ -361,7 +366,8 @@ def _gear(block: Element, joint: Element, remarks: Remarks) -> tuple[float, floa
             reduction = float(child.numbers(child.text, 1, "the value")[0])
         except LoadError:
             shown = repr(child.text.strip()[:40])
-            remarks.add(block, f"has the reduction {shown}, which is no number; 1 is taken")
+            problem = "has the reduction {}, which is no number; 1 is taken"
+            remarks.add(block, problem, value=shown)
     for place in places:
         if (gear := place.first("drake:gear_ratio")) is not None:
             reduction = gear.number("value")
