@@ -410,7 +410,10 @@ def test_loops_that_cannot_close_are_told_with_the_line(folder: Path) -> None:
             "format: pinloop-scenario-1\nrobot:\n  file: beam.urdf\n  loops:\n  - no.yaml\n",
             "x.scenario.yaml:5: ",
         ),
-        ("format: pinloop-scenario-1\nrobot: x.scenario.yaml\n", "is neither URDF, SDF nor MJCF"),
+        (
+            "format: pinloop-scenario-1\nrobot: x.scenario.yaml\n",
+            "its format is 'pinloop-scenario-1'",
+        ),
     ],
 )
 def test_files_that_are_no_scenario(folder: Path, content: str | None, said: str) -> None:

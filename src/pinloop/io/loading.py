@@ -240,6 +240,8 @@ def _from_text(
         problem = "is a loops file, not a robot; load the robot with loops=this file"
     elif isinstance(data, dict) and "closed_loop" in data:
         problem = "is a Gepetto file, but the URDF with the same name is not beside it"
+    elif isinstance(data, dict) and isinstance(data.get("format"), str):
+        problem += f"; its format is '{data['format']}'"
     raise LoadError(problem, source=name)
 
 
