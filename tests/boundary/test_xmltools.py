@@ -112,6 +112,7 @@ def test_undecodable_documents_are_load_errors(text: str | bytes) -> None:
         ('<?xml version="1.0" encoding="utf-9"?><link name="é"/>'.encode(), "é"),
         (b'<?xml version="1.0" encoding="hex"?><link name="a"/>', "a"),
         (b'<?xml version="1.0" encoding="utf-16"?><link name="a"/>', "a"),
+        (b'<?xml version="1.0" encoding="utf-16"?><link name="ab"/>', "ab"),
         ('<?xml version="1.0" encoding="us-ascii"?>\n<link name="é"/>'.encode(), "é"),
         (b'<?xml version="1.0" encoding="utf-8"?>\n<link name="\xe9"/>', "é"),
         (b"<!-- 90\xb0 --><link name='\xe9'/>", "é"),

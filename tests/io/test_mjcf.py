@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import pinloop as pl
 from pinloop.errors import LoadError
 from pinloop.model.description import GROUND, Body, Description
 from pinloop.model.mechanism import build
@@ -282,3 +283,13 @@ def test_mistakes_name_file_and_line(bodies: str, message: str) -> None:
         model(f"\n{bodies}\n")
     if bodies:
         assert (caught.value.source, caught.value.line) == ("robot.xml", 2)
+
+
+def test_bodies_that_are_in_no_file_are_not_blamed() -> None:
+    hinges = '<joint axis="0 1 0"/><joint axis="0 1 0"/>'
+    text = f'<mujoco><worldbody><body name="a">{hinges}{{}}</body></worldbody></mujoco>'
+    for inside, said in ((MASS, "without mass or inertia"), ("", "link 'a' lacks mass or inertia")):
+        robot = pl.load(text.format(inside))
+        with pytest.raises(pl.PinloopError, match=said) as error:
+            pl.simulate(robot, robot.neutral, until=0.1)
+        assert "a@" not in str(error.value)
