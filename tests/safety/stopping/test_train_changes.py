@@ -1,4 +1,4 @@
-"""Closed forms of how drive trains change, against differences of them."""
+"""How drive trains change, against differences of them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 import pinloop as pl
 from pinloop.linalg.dense import slope
 from pinloop.safety.brakes.joint_brake import JointBrake
-from pinloop.safety.stopping.drivetrain import Drivetrain, Sliding
+from pinloop.safety.stopping.drivetrain import Drivetrain, Sliding, imaginary
 from pinloop.safety.stopping.inputs import StopInput
 from pinloop.safety.stopping.loads import sink_torques
 from pinloop.safety.stopping.phase import Phase, pinned_bounds
 from pinloop.safety.stopping.plan import BrakeTimes
 from pinloop.safety.stopping.reference import EvenPiece
 from pinloop.safety.stopping.stop_equations import Solved
-from pinloop.safety.stopping.train_changes import Engagement, TrainChanges
+from pinloop.safety.stopping.train_changes import TrainChanges
 
 from ...screw_tables import Array
 from ...states import robot as loaded
@@ -107,22 +107,22 @@ def laws(train: Drivetrain) -> Array:
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES)
-def test_what_acts_changes_by_closed_forms(quantity: str) -> None:
+def test_what_acts_changes_as_its_differences(quantity: str) -> None:
     """Of each joint, and of all together; a tooth has no torque, no brake no delay."""
     train = changed(quantity, "", 0.0)
     for joint in ("", *JOINTS):
         of = StopInput(quantity, quantity, joint, 1.0, "")
         changes, phase = TrainChanges(train, [of]), phase_of(train)
-        engagement = Engagement.of(phase, changes.delay, changes.rise, np.zeros((2, 1, 6)))
-        slide = train.sliding_torques(phase.sliding, phase.follow)
-        by, faded = changes.sliding_torques(phase, engagement), changes.fade(engagement)
-        none = np.zeros((1, 6))
-        bounds = changes.bounds(phase, engagement, T, V, none)
+        own = changes.phase(phase, changes.delay, np.zeros((2, 1, 6)))
+        slide = changes.beside.sliding_torques(own.sliding, phase.follow)
+        before, through = imaginary(np.array(slide.torques(*STATE)))
+        bounds = changes.bounds(own, T, V, np.zeros((1, 6)))
         solved = Solved(A, np.zeros(6), OUTPUT, HOLDING)
+        at = T, Q, V + np.zeros((1, 6))
         found = [
-            *slide.changes(*STATE, by, faded),
+            before, np.where(phase.pinned, 0.0, through),
             *(np.where(phase.pinned, bound, 0.0) for bound in bounds),
-            *changes.sink_torques(phase, engagement, STATE, slide, solved),
+            *imaginary(sink_torques(changes.beside, own.sliding, phase.follow, at, solved)),
             changes.reflected, changes.lossy, changes.efficiency, changes.delay, changes.rise,
         ]  # fmt: skip
         size = 1.0 if not joint or quantity == "brake_torque" else _size(quantity, joint)

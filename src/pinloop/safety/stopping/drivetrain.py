@@ -14,6 +14,7 @@ Without loss (eta = 1) the rotor is part of the mass matrix, as its armature.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -23,11 +24,14 @@ from numpy.typing import NDArray
 from ...boundary.marks import Array
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
-from ...tolerances import NO_ACCELERATION
+from ...tolerances import COMPLEX_STEP, NO_ACCELERATION
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import JointBrake
 from ..brakes.laws import DriveTorque
-from .fading import FadeChanges, Fading, PhaseFade
+from .fading import Fading, PhaseFade
+
+STEP: Any = 1j * COMPLEX_STEP
+"""By what something is larger that is differentiated: all laws here are analytic in a phase."""
 
 _DAMPING = "viscous friction", "short circuit"
 
@@ -72,7 +76,7 @@ class Sliding:
 
         While torques rise, it is half of it.
         """
-        return np.asarray(np.where(self.slope > 0.0, 0.5, self.ramp) * self.direction)
+        return np.asarray(np.where(self.slope.real > 0.0, 0.5, self.ramp.real) * self.direction)
 
     def at(self, rows: NDArray[np.intp]) -> Sliding:
         """Some of many instants."""
@@ -105,65 +109,27 @@ class SlidingTorques:
     fade: PhaseFade | None = None
     brakes: Array | None = None
 
-    def torques(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+    def torques(self, t: float | complex, q: Array, v: Array) -> tuple[Array, Array]:
         """Torque of what acts at the joints, and of what acts through the gears [N m]."""
         torques = self.rest - self.viscous * v
         if self.rate is not None:
-            torques += self.rate * (t - self.start)
+            torques = torques + self.rate * (t - self.start)
         if self.fade is not None:
-            torques += self._brakes(t) * (self.fade.left(q, v) - 1.0)
+            assert self.brakes is not None
+            whole = self.brakes[0] + self.brakes[1] * (t - self.start)
+            torques = torques + whole * (self.fade.left(q, v) - 1.0)
         joint, motor = torques
         if self.extra is not None:
-            joint -= self.extra * np.exp(-((v / self.shape) ** 2))
+            joint = joint - self.extra * np.exp(-((v / self.shape) ** 2))
         return joint, motor
-
-    def _brakes(self, t: float) -> Array:
-        """The whole torques of brakes."""
-        assert self.brakes is not None
-        return np.asarray(self.brakes[0] + self.brakes[1] * (t - self.start))
 
     def slopes(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array]:
         """Derivatives of both by the travel, the speed, and time, shape (2, nv) each."""
-        by_travel, by_speed = np.zeros_like(self.viscous), -self.viscous
-        by_time = by_travel if self.rate is None else self.rate
-        if self.extra is not None:
-            part = v / self.shape
-            by_speed[0] += 2.0 * self.extra / self.shape * part * np.exp(-(part**2))
-        if self.fade is not None and self.brakes is not None:
-            of_travel, of_speed = self.fade.slopes(q, v)
-            by_travel, by_speed = self._brakes(t) * of_travel, by_speed + self._brakes(t) * of_speed
-            by_time = by_time + self.brakes[1] * (self.fade.left(q, v) - 1.0)
+        by_travel, by_speed, by_time = (
+            imaginary(np.array(self.torques(*at)))
+            for at in ((t, q + STEP, v), (t, q, v + STEP), (t + STEP, q, v))
+        )
         return by_travel, by_speed, by_time
-
-    def changes(
-        self, t: float, q: Array, v: Array, by: SlidingTorques, faded: FadeChanges | None = None
-    ) -> Array:
-        """Changes of both with those of all they are made of, at a time and a state.
-
-        Args:
-            t: time [s].
-            q: configuration, shape (nq,).
-            v: speeds, shape (nv,).
-            by: changes of the fields, k of each: of shape (2, k, nv) or (k, nv).
-            faded: those of what is left of the torques of brakes.
-
-        Returns:
-            Shape (2, k, nv).
-        """
-        changes = by.rest - by.viscous * v
-        if by.rate is not None:
-            changes += by.rate * (t - self.start)
-        if self.fade is not None and by.brakes is not None:
-            assert faded is not None
-            changes += (by.brakes[0] + by.brakes[1] * (t - self.start)) * (
-                self.fade.left(q, v) - 1.0
-            )
-            changes += self._brakes(t)[:, None] * self.fade.changes(q, v, faded)
-        if self.extra is not None and by.extra is not None:
-            part = v / self.shape
-            wider = 2.0 * self.extra / self.shape * part**2 * by.shape
-            changes[0] -= (by.extra + wider) * np.exp(-(part**2))
-        return np.asarray(changes)
 
 
 class Drivetrain:
@@ -212,7 +178,7 @@ class Drivetrain:
             **{"brakes": np.zeros((2, 2, nv)), "fading": np.zeros((4, nv))},
         }
         own["fading"][1] = 1.0
-        self.teeth, places = np.zeros(nv, dtype=bool), np.zeros(nv, np.intp)
+        self.teeth, self._places = np.zeros(nv, dtype=bool), np.zeros(nv, np.intp)
         for name, brake in brakes.joints.items():
             _require_angle(robot, name, brake)
             i = self.columns[name]
@@ -220,39 +186,44 @@ class Drivetrain:
                 own[key][..., i] = number
             self.teeth[i] = brake.kind == "tooth"
             if robot.coordinates(name).nv == 1:
-                places[i] = robot.coordinates(name).q.start
-        self._coulomb, self._extra, self._shape = own["coulomb"], own["extra"], own["shape"]
-        self._viscous, self._short, self.reflected = own["viscous"], own["short"], own["reflected"]
-        self.efficiency, self.limit, self.pull = own["efficiency"], own["limit"], own["pull"]
-        self.delay, self.rise = own["delay"], own["rise"]
-        self.pitch, self.tooth = own["pitch"], own["tooth"]
-        self.joint_brake, self.motor_brake = own["brakes"]
-        self.fading = Fading(*own["fading"], places)
-        self.lossy = np.where(self.efficiency < 1.0, self.reflected, 0.0)
+                self._places[i] = robot.coordinates(name).q.start
+        self._take(own)
         self.has_losses = bool((self.efficiency < 1.0).any())
         self.has_peaks = bool(self._extra.any())
-        self._sliding_brakes = -np.array([self.joint_brake[0], self.motor_brake[0]])
-        self._dampings = np.array([self._viscous, self._short])
         self._braked = self.motor_brake[1] + self.joint_brake[1] > 0.0
-        self._breakaway = self._coulomb + self._extra
         self._rubs, self._loses = self._breakaway > 0.0, self.efficiency < 1.0
         self.dry = self._braked | self._rubs | self._loses
         self.has_brake = self._braked | self.teeth
         self.static_brake = self.motor_brake[1] / self.efficiency + self.joint_brake[1]
         self.fades = bool(self.fading.some.any())
 
+    def _take(self, own: dict[str, Array]) -> None:
+        """Take the numbers of all joints."""
+        self._numbers = own
+        self._coulomb, self._extra, self._shape = own["coulomb"], own["extra"], own["shape"]
+        self._viscous, self._short, self.reflected = own["viscous"], own["short"], own["reflected"]
+        self.efficiency, self.limit, self.pull = own["efficiency"], own["limit"], own["pull"]
+        self.delay, self.rise = own["delay"], own["rise"]
+        self.pitch, self.tooth = own["pitch"], own["tooth"]
+        self.joint_brake, self.motor_brake = own["brakes"]
+        share, speed, rate, begun = own["fading"]
+        self.fading = Fading(share, speed, rate, begun, self._places)
+        self.lossy = np.where(self.efficiency.real < 1.0, self.reflected, 0.0)
+        self._sliding_brakes = -np.array([self.joint_brake[0], self.motor_brake[0]])
+        self._dampings = np.array([self._viscous, self._short])
+        self._breakaway = self._coulomb + self._extra
+
+    def beside(self, changes: dict[str, Array]) -> Drivetrain:
+        """The same with numbers that are larger by `STEP`: by k changes of each, (..., k, nv)."""
+        train, old = copy(self), self._numbers
+        train._take({x: old[x][..., None, :] + STEP * changes.get(x, 0.0) for x in old})
+        return train
+
     def friction(self, v: Array) -> Array:
         """Size of the dry friction at a speed (Stribeck), [N m]."""
         if not self.has_peaks:
             return self._coulomb
         return np.asarray(self._coulomb + self._extra * np.exp(-((v / self._shape) ** 2)))
-
-    def friction_slope(self, v: Array) -> Array:
-        """Derivative of the size of the dry friction by the speed [N m s/rad]."""
-        if not self.has_peaks:
-            return np.zeros_like(v)
-        part = v / self._shape
-        return np.asarray(-2.0 * self._extra / self._shape * part * np.exp(-(part**2)))
 
     def viscous(self, v: Array) -> Array:
         """Viscous torque at the joint [N m]."""
@@ -317,7 +288,7 @@ class Drivetrain:
     def dragged(self, sliding: Sliding) -> Array:
         """Torque of drives that cannot follow, at the joints and before losses [N m]."""
         sign = sliding.saturated_drive_sign
-        return np.asarray(sign * np.where(sign == 0.0, 0.0, self.pull * self.drive(sliding)))
+        return np.asarray(sign * self.pull * np.where(sign == 0.0, 0.0, self.drive(sliding)))
 
     def sliding_torques(self, sliding: Sliding, follow: NDArray[np.bool_]) -> SlidingTorques:
         """The torques of everything that slides, as long as that stays so."""
@@ -346,12 +317,12 @@ class Drivetrain:
         """What of a torque before the gears arrives at the joints, shape (nv,)."""
         if not self.has_losses:
             return S
-        return np.asarray(S * self.gain(np.sign(S), direction))
+        return np.asarray(S * self.gain(np.sign(S.real), direction))
 
     def before_gear(self, f: Array, direction: Array) -> Array:
         """What has to act before the gears for a torque at the joints, shape (nv,)."""
         # f(S) has the sign of S: the direction of power is the same on both sides of the gear.
-        return np.asarray(f / self.gain(np.sign(f), direction))
+        return np.asarray(f / self.gain(np.sign(f.real), direction))
 
     def driven(self, brake: Array, sliding: Sliding, before: Array, a: Array) -> Array:
         """Torque of the motors, shorted or not, for one before the gears, shape (nv,) [N m].
@@ -397,6 +368,11 @@ class Drivetrain:
         if np.count_nonzero(powered):
             motor = motor + np.where(powered, self.drive(sliding), 0.0)
         return motor, joint + self._breakaway
+
+
+def imaginary(values: Array) -> Array:
+    """The derivatives of what was evaluated beside by `STEP`."""
+    return np.asarray(values.imag / COMPLEX_STEP)
 
 
 def drive_numbers(brake: JointBrake) -> dict[str, Any]:

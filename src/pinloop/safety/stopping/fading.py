@@ -1,4 +1,4 @@
-"""How the torques of friction brakes fall with speed and heat: the laws, and their derivatives.
+"""How the torques of friction brakes fall with speed and heat: the laws.
 
 Of the torque ``T`` of a brake there is left, at the speed ``w`` and after it has slipped by ``s``,
 
@@ -41,25 +41,11 @@ class Fading(NamedTuple):
     @property
     def some(self) -> NDArray[np.bool_]:
         """Mask of the coordinates whose brakes fade."""
-        return np.asarray((self.share > 0.0) | (self.rate > 0.0))
+        return np.asarray((self.share.real > 0.0) | (self.rate.real > 0.0))
 
     def at_rest(self, slipped: Array) -> Array:
         """What is left of torques at rest, after so much slip."""
         return np.asarray(1.0 / (1.0 + self.begun + self.rate * slipped))
-
-
-class FadeChanges(NamedTuple):
-    """Changes with k inputs of `Fading`, and of the slip and travel at the begin of a phase.
-
-    Shape (k, nv) each.
-    """
-
-    share: Array
-    speed: Array
-    rate: Array
-    begun: Array
-    slipped: Array
-    place: Array
 
 
 class PhaseFade(NamedTuple):
@@ -81,22 +67,9 @@ class PhaseFade(NamedTuple):
         """What is left of torques; without a configuration, with the heat at the begin."""
         return np.asarray((1.0 - self.fading.share * self._part(v)) / self._heat(q))
 
-    def slopes(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """Derivatives of what is left by the travel, and by the speed."""
-        own, heat, left = self.fading, self._heat(q), self.left(q, v)
-        by_speed = -own.share * own.speed * np.sign(v) / (np.abs(v) + own.speed) ** 2
-        return -left * own.rate * self.heating / heat, by_speed / heat
-
-    def changes(self, q: Array | None, v: Array, by: FadeChanges) -> Array:
-        """Changes of what is left with inputs, at a fixed state, shape (k, nv)."""
-        own, part = self.fading, self._part(v)
-        faster = by.share * part - own.share * part / (np.abs(v) + own.speed) * by.speed
-        warmer = by.begun + by.rate * self._slip(q)
-        warmer = warmer + own.rate * (by.slipped - self.heating * by.place)
-        return np.asarray(-(faster + self.left(q, v) * warmer) / self._heat(q))
-
     def _part(self, v: Array) -> Array:
-        return np.asarray(np.abs(v) / (np.abs(v) + self.fading.speed))
+        speed = np.where(v.real < 0.0, -v, v)  # which may be complex
+        return np.asarray(speed / (speed + self.fading.speed))
 
     def _slip(self, q: Array | None) -> Array:
         """By how much brakes have slipped."""

@@ -205,42 +205,6 @@ def sink_torques(
     return np.array([np.broadcast_to(torque, v.shape) for torque in torques])
 
 
-def sink_torque_changes(
-    train: Drivetrain,
-    sliding: Sliding,
-    follow: NDArray[np.bool_],
-    at: tuple[float, Array, Array],
-    solved: Solved,
-    changes: tuple[Array, Array, Solved],
-) -> Array:
-    """Changes of `sink_torques` with those of the velocity and of the solution, (6, k, nv).
-
-    ``changes``: of the position and velocity, shape (k, nv), and of what is solved, likewise.
-    """
-    t, q, v = at
-    dq, dv, by = changes
-    brake = np.zeros_like(dv)
-    if (fade := train.fade(sliding, follow)) is not None:
-        of_travel, of_speed = fade.slopes(q, v)
-        whole = (
-            sliding.direction * sliding.engaged(t) * (train.motor_brake[0] + train.joint_brake[0])
-        )
-        brake = whole * (of_travel * dq + of_speed * dv)
-    through = np.where(follow, solved.holding_torque, 0.0) + solved.gear_output
-    output = by.gear_output + np.where(follow, by.holding_torque, 0.0)
-    before = output / train.gain(np.sign(through), sliding.direction)
-    shorted = -train.shorted(dv, sliding)
-    torques = [
-        brake,
-        sliding.direction * train.friction_slope(v) * dv,
-        -train.viscous(dv),
-        shorted,
-        before - output,
-        np.where(follow, before + train.lossy * by.a + shorted, 0.0),
-    ]
-    return np.array([np.broadcast_to(torque, dv.shape) for torque in torques])
-
-
 def _torques(train: Drivetrain, solved: Solved, follow: NDArray[np.bool_]) -> tuple[Array, Array]:
     """Torques of all that acts at the joints, and those that the gears carry, shapes (..., nv).
 

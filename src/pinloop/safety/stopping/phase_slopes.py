@@ -11,7 +11,7 @@ behind gears with losses and ``g`` what these let through, is differentiated as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -25,11 +25,11 @@ from ...linalg.saddle import Saddle
 from ...model.moving_tree import MovingTree, load_slopes
 from ...simulation.transitions import Transition
 from ...tolerances import SLOPE_TIME
+from .drivetrain import STEP, imaginary
 from .input_changes import InputChanges
-from .loads import sink_torque_changes, sink_torques
+from .loads import sink_torques
 from .phase import Phase
 from .stop_equations import Solved, StopEquations
-from .train_changes import Engagement
 
 
 class SolvedSlopes(NamedTuple):
@@ -97,7 +97,7 @@ class PhaseSlopes:
         equations: equations of the stop, which have entered the phase.
         inputs: what it is differentiated by, besides the state.
         begin: changes of the times at which brakes begin to act, shape (k, nv).
-        slip: changes of the slip of brakes, see `Engagement`.
+        slip: changes of the slip of brakes, see `TrainChanges.phase`.
     """
 
     def __init__(
@@ -105,9 +105,8 @@ class PhaseSlopes:
     ) -> None:
         self._equations, self._inputs = equations, inputs
         self.phase: Phase = equations.phase
-        self.engagement = Engagement.of(self.phase, begin, inputs.train.rise, slip)
-        self._slide_changes = inputs.train.sliding_torques(self.phase, self.engagement)
-        self._faded = inputs.train.fade(self.engagement)
+        self._beside = inputs.train.phase(self.phase, begin, slip)
+        self._slide = inputs.train.beside.sliding_torques(self._beside.sliding, self.phase.follow)
         dragged = (
             self.phase.follow & equations.train.fading.some & (self.phase.sliding.heating != 0)
         )
@@ -125,7 +124,8 @@ class PhaseSlopes:
         system, a, lam, solved, gain = self._solved(t, q, v)
         load_q, load_v, rows = self._load_slopes(t, q, v, a, lam)
         by_travel, by_speed, by_time = at.slide.slopes(t, q, v)
-        by_input = at.slide.changes(t, q, v, self._slide_changes, self._faded)
+        by_input = imaginary(np.array(self._slide.torques(t, q, v)))
+        by_input[1][:, at.held] = 0.0  # see `PhaseTables`
         count = by_input.shape[1]
         gear = np.zeros((n, 2 * n + 1 + count))
         gear[:, :n][np.diag_indices(n)] = gain * by_travel[1]
@@ -164,24 +164,26 @@ class PhaseSlopes:
         ``state``: time, configuration and velocity. ``changes``: of position and velocity with the
         inputs, shape (2 nv, k).
         """
-        own, train, solved = self.phase, self._equations.train, at.solved
-        v = state[2]
-        dq, dv = changes[: len(v)].T, changes[len(v) :].T
+        (t, q, v), own, solved = state, self._beside, at.solved
+        v, travel = v + STEP * changes[len(v) :].T, STEP * changes[: len(v)].T
         a, output, holding = (
-            at.along(part, changes).T for part in (at.a, at.gear_output, at.holding_torque)
+            x + STEP * at.along(slopes, changes).T
+            for x, slopes in (
+                (solved.a, at.a),
+                (solved.gear_output, at.gear_output),
+                (solved.holding_torque, at.holding_torque),
+            )
         )
-        by_state = dq, dv, Solved(a, np.zeros_like(a), output, holding)
-        by = sink_torque_changes(train, own.sliding, own.follow, state, solved, by_state)
-        slide = self._equations.tables.slide
-        by += self._inputs.train.sink_torques(own, self.engagement, state, slide, solved)
-        torques = sink_torques(train, own.sliding, own.follow, state, solved)
-        power = by * v + torques[:, None] * dv
-        return np.asarray(power.transpose(0, 2, 1).reshape(-1, len(dv)))
+        beside = Solved(a, solved.joint_side, output, holding)
+        sliding = replace(own.sliding, place=own.sliding.place - travel)
+        train = self._inputs.train.beside
+        power = imaginary(sink_torques(train, sliding, own.follow, (t, q, v), beside) * v)
+        return np.asarray(power.transpose(0, 2, 1).reshape(-1, len(v)))
 
     def bound_changes(self, t: float, v: Array) -> tuple[Array, Array]:
         """Changes of the bounds of what is pinned, lower and upper, shape (k, nv) each."""
         rates = self._inputs.plan.references(self.phase.piece, t)[1]
-        return self._inputs.train.bounds(self.phase, self.engagement, t, v, rates)
+        return self._inputs.train.bounds(self._beside, t, v, rates)
 
     def _solved(
         self, t: float, q: Array, v: Array
