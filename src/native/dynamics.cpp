@@ -15,10 +15,10 @@ Dynamics::Dynamics(std::shared_ptr<const Tables> tables)
 }
 
 void Dynamics::hold(const std::vector<int> &rows, std::vector<double> stale,
-                    std::vector<double> bad, std::vector<double> armature, double part) {
+                    std::vector<double> bad, std::vector<double> armature, double part, int spare) {
     rows_ = std::make_unique<HeldRows>(*tables_, rows);
     stale_ = std::move(stale), bad_ = std::move(bad), armature_ = std::move(armature), part_ = part;
-    given_.clear();
+    spare_ = spare, given_.clear();
     for (int k = 0; k < tables_->nv; ++k) {
         if (armature_[k] < immovable) continue;
         armature_[k] = immovable;
@@ -175,6 +175,7 @@ Verdict Dynamics::factor_gram() {
     };
     Verdict verdict = Verdict::good;
     double least = 0.0;
+    int spare = spare_;
     refines_ = false;
     for (std::size_t i = 0; i < m && part_ > 0.0; ++i) {
         least = std::max(least, part_ * product(i, i));
@@ -188,11 +189,12 @@ Verdict Dynamics::factor_gram() {
             refines_ = refines_ || (j == i && entry < poor * whole);
             row[j] = j < i ? entry * other[j] : entry;
         }
-        if (!(row[i] > std::max(bad_[i], least))) return Verdict::bad;  // NaN, too
+        const bool others = spare > 0 && std::abs(row[i]) < rounding * least;  // hold it already
+        if (!others && !(row[i] > std::max(bad_[i], least))) return Verdict::bad;  // NaN, too
         if (row[i] < stale_[i]) verdict = Verdict::stale;
-        row[i] = 1.0 / std::sqrt(row[i]);  // the inverse is what is needed of the diagonal
+        spare -= others, row[i] = others ? 0.0 : 1.0 / std::sqrt(row[i]);  // the inverse is needed
     }
-    return verdict;
+    return spare > 0 ? Verdict::bad : verdict;
 }
 
 }  // namespace pinloop

@@ -15,7 +15,7 @@ namespace pinloop {
 constexpr double immovable = 1e60;
 
 // Part of a row that the rows before do not contain, below which the solution is refined.
-constexpr double poor = 0.03;
+constexpr double poor = 0.03, rounding = 1e-8;
 
 // What the pivots of the rows say of a solution.
 enum class Verdict : int {
@@ -41,8 +41,9 @@ class Dynamics : public System {
     // Choose the rows to hold, per row the pivots below which a solution is stale or bad, and per
     // velocity the inertia of its rotor: with an infinite one its acceleration is given. A row is
     // bad, too, if what the rows before do not contain of it is but a part of the largest row.
+    // So many rows are nothing else than what others hold: these are left out.
     void hold(const std::vector<int> &rows, std::vector<double> stale, std::vector<double> bad,
-              std::vector<double> armature, double part = 0.0);
+              std::vector<double> armature, double part = 0.0, int spare = 0);
 
     // What acts beside gravity wherever `acceleration` is asked for.
     void load(Loads loads) { loads_ = std::make_unique<Loads>(std::move(loads)); }
@@ -84,6 +85,7 @@ class Dynamics : public System {
     std::vector<double> stale_, bad_, armature_, torque_, none_;
     std::vector<double> L_, inverse_, Y_, G_, lam_, more_, rates_, force_;
     double part_ = 0.0;
+    int spare_ = 0;
     bool refines_ = false;
 };
 

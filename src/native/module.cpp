@@ -66,14 +66,14 @@ int acceleration(Dynamics &dynamics, const Numbers &q, const Numbers &v, const N
     return static_cast<int>(dynamics.acceleration(q.data(), v.data(), tau.data(), a.data()));
 }
 
-void enter(StopDynamics &stop, const std::vector<int> &rows, double part,
+void enter(StopDynamics &stop, const std::vector<int> &rows, double part, int spare,
            const std::vector<int> &pinned, const Numbers &armature, const Matrix &torques,
            double start, const Matrix &bounds) {
     const std::size_t nv = stop.tables().nv;
     require(armature.size() == nv && torques.size() == torque_arrays * nv && bounds.shape(1) == 4,
             "rotors or torques that the tables do not have");
     require_below(rows, stop.tables().rows.size()), require_below(pinned, nv);
-    stop.enter(rows, part, pinned, copied(armature), copied(torques), start,
+    stop.enter(rows, part, spare, pinned, copied(armature), copied(torques), start,
                each(bounds, [nv](const double *x) {
                    return Bound{number(x[0], 0, 4 * nv), x[1], x[2], x[3], 0.0, 0.0, 0.0};
                }));
@@ -100,13 +100,11 @@ void rows_at(const Tables &tables, const Matrix &q, const Matrix &v, const Given
     for (std::size_t i = 0; i < m; ++i) all.push_back(static_cast<int>(i));
     Tree tree(tables);
     HeldRows rows(tables, all);
-    double *to = room.data();
+    double *x = room.data();
     for (std::size_t k = 0; k < count; ++k) {
         tree.place(&q(k, 0)), tree.move(&v(k, 0)), rows.update(tree, &q(k, 0), &v(k, 0), true);
-        for (std::size_t i = 0; i < m; ++i) {
-            to = std::copy_n(&rows.J[i * nv], nv, to);
-            *to++ = rows.gamma[i], *to++ = rows.residual[i];
-        }
+        for (std::size_t i = 0; i < m; ++i)
+            x = std::copy_n(&rows.J[i * nv], nv, x), *x++ = rows.gamma[i], *x++ = rows.residual[i];
     }
 }
 
@@ -126,8 +124,8 @@ NB_MODULE(_kernel, module) {
         .def_prop_ro("multipliers", &Dynamics::multipliers);
     nb::class_<StopDynamics>(module, "StopDynamics")
         .def(nb::init<std::shared_ptr<const Tables>>(), "tables"_a)
-        .def("enter", &enter, "rows"_a, "part"_a, "pinned"_a, "armature"_a, "torques"_a, "start"_a,
-             "bounds"_a)
+        .def("enter", &enter, "rows"_a, "part"_a, "spare"_a, "pinned"_a, "armature"_a, "torques"_a,
+             "start"_a, "bounds"_a)
         .def("solve_all", &solve_all, "t"_a, "q"_a, "v"_a, "given"_a, "solutions"_a.noconvert())
         .def_prop_ro("multipliers", &StopDynamics::multipliers);
     module.def("rows_at", &rows_at, "tables"_a, "q"_a, "v"_a, "room"_a.noconvert());

@@ -144,15 +144,13 @@ void bind_steps(nb::module_ &module) {
         .def_prop_ro("dynamics", &Steps::dynamics, nb::rv_policy::reference_internal)
         .def("load", &load, "terms"_a, "lines"_a, "pushes"_a, "axes"_a)
         .def("project", &project, "tables"_a, "settings"_a, "unit"_a, "rotors"_a)
-        .def("block", &block)
-        .def("recall", &recall, "known"_a)
+        .def("block", &block).def("recall", &recall, "known"_a)
         .def("close", &close, "q"_a.noconvert(), "v"_a.noconvert())
         .def("take", &take, "start"_a, "state"_a, "times"_a, "asked"_a, "notes"_a, "states"_a,
              "bends"_a);
     nb::class_<StopSteps, Steps>(module, "StopSteps")
         .def("__init__", &create_for_stops, "dynamics"_a, "tableau"_a, "settings"_a, "unit"_a,
-             "dense"_a)
-        .def("watch", &watch, "table"_a, "pinned"_a, "tiny"_a, "slow"_a)
+             "dense"_a).def("watch", &watch, "table"_a, "pinned"_a, "tiny"_a, "slow"_a)
         .def_prop_ro("hits", &StopSteps::hits);
 }
 

@@ -9,15 +9,15 @@ namespace pinloop {
 StopDynamics::StopDynamics(std::shared_ptr<const Tables> tables)
     : dynamics_(tables), tau_(tables->nv), solution_(4 * tables->nv) {}
 
-void StopDynamics::enter(const std::vector<int> &rows, double part, std::vector<int> pinned,
-                         std::vector<double> armature, std::vector<double> torques, double start,
-                         std::vector<Bound> bounds) {
+void StopDynamics::enter(const std::vector<int> &rows, double part, int spare,
+                         std::vector<int> pinned, std::vector<double> armature,
+                         std::vector<double> torques, double start, std::vector<Bound> bounds) {
     pinned_ = std::move(pinned), armature_ = armature;
     for (int k : pinned_) armature[k] = immovable;
     torques_ = std::move(torques), start_ = start, bounds_ = std::move(bounds);
     is_bound_near();
     const std::vector<double> none(rows.size());
-    dynamics_.hold(rows, none, none, std::move(armature), part);
+    dynamics_.hold(rows, none, none, std::move(armature), part, spare);
 }
 
 // As `SlidingTorques.torques` and `StopEquations.solve`, which say why.

@@ -32,9 +32,9 @@ class StopDynamics : public System {
     explicit StopDynamics(std::shared_ptr<const Tables> tables);
 
     // Let a phase begin: rows that hold the loops, the part of the largest one that the others must
-    // not contain of any, what is pinned, rotors in the mass matrix, what acts from a time on, and
-    // what ends it.
-    void enter(const std::vector<int> &rows, double part, std::vector<int> pinned,
+    // not contain of any, how many they contain, what is pinned, rotors in the mass matrix, what
+    // acts from a time on, and what ends it.
+    void enter(const std::vector<int> &rows, double part, int spare, std::vector<int> pinned,
                std::vector<double> armature, std::vector<double> torques, double start,
                std::vector<Bound> bounds);
 

@@ -73,6 +73,7 @@ class StopDynamics:
         self,
         rows: Sequence[int],
         part: float,
+        spare: int,
         pinned: Sequence[int],
         armature: Array,
         torques: Array,
@@ -81,9 +82,9 @@ class StopDynamics:
     ) -> None:
         """Let a phase begin in which the same joints stick, follow or slide.
 
-        Rows that hold the loops, and the part of the largest one that others must not contain of
-        any; what is pinned; rotors in the mass matrix; torques, shape (13, nv), and bounds, shape
-        (k, 4), see `stop_dynamics.hpp`.
+        Rows that hold the loops, the part of the largest one that others must not contain of any,
+        and how many they contain whole; what is pinned; rotors in the mass matrix; torques, shape
+        (13, nv), and bounds, shape (k, 4), see `stop_dynamics.hpp`.
         """
 
     def solve_all(self, t: Array, q: Array, v: Array, given: Array, solutions: Array) -> int:

@@ -228,6 +228,43 @@ def test_steps_are_those_of_python(name: str, monkeypatch: pytest.MonkeyPatch) -
     assert (steps.native > 0) == (name not in ("bricard", "delta", "stewart"))
 
 
+def folded(rate: float) -> tuple[pl.Mechanism, Array, Array]:
+    """A seven-bar whose lower rhombus is folded: two bars turn on a pin, and the others do not."""
+    machine = regularized("sevenbar")
+    guess = [1.98955849, -1.63875293, 2.93180756, 0.92729522, -3.0061343, 0.92729522]
+    q = pl.assemble(machine, np.array(guess))
+    return machine, q, pl.consistent_velocity(machine, q, {"joint_1": rate, "joint_5": -2.0 * rate})
+
+
+@pytest.mark.parametrize("rate", [-8.0, 3.0])
+def test_rows_that_what_stands_makes_depend_are_left_out(
+    rate: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folded rhombus with a brake the loop holds whatever that does not, in any motion."""
+    machine, q, v = folded(rate)
+    brakes = pl.Brakes.template(machine).missing("joint_1")
+    steps = Steps(monkeypatch)
+    steps.compare(partial(pl.stop, machine, q, v, brakes=brakes, until=1.0))
+    assert steps.native > 40
+    both = pl.Brakes({**brakes.joints, "joint_6": brakes.joints["joint_4"]})
+    for by, count in ((brakes, 1), (both, 2)):
+        result = pl.stop(machine, q, v, brakes=by, until=1.0)
+        pinned = [phase.pinned.sum() for phase in result.history.phases if phase.redundant]
+        assert pinned and {*pinned} == {count}
+        assert result.run.engine == "native" and abs(result.ledger.relative_error) < 1e-7
+
+
+def test_what_two_brakes_share_is_for_python() -> None:
+    """Each may bear what the other does not: no bound of one alone ends the phase."""
+    machine = regularized("fourbar")
+    q, [name] = pl.assemble(machine), machine.actuated
+    brake = pl.Brakes.template(machine).joints[name]
+    v = pl.consistent_velocity(machine, q, {name: 1.0})
+    result = pl.stop(machine, q, v, brakes=pl.Brakes({name: brake, "joint_2": brake}), category=1)
+    assert any(phase.redundant for phase in result.history.phases)
+    assert result.run.engine == "native and python"
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_steps_of_arms_are_those_of_python(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gears with losses, drives that cannot follow, teeth, Stribeck's friction."""
@@ -299,7 +336,7 @@ def test_steps_end_where_something_happens(speed: float, happens: bool, part: fl
     )
     dynamics, torques = kernel.StopDynamics(equations.tables), np.zeros((13, 1))
     torques[4] = equations.mass(machine.neutral)[0]  # viscous friction of the joint
-    dynamics.enter([], 0.0, [], np.zeros(1), torques, 0.0, np.zeros((0, 4)))
+    dynamics.enter([], 0.0, 0, [], np.zeros(1), torques, 0.0, np.zeros((0, 4)))
     make = partial(kernel.StopSteps, dynamics, dense=native_phases._dense(False))
     native = create_kernel(make, equations, method, None)
     state = np.zeros(1), np.array([speed]), np.array([-speed])
@@ -363,12 +400,12 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     none, torques, bounds = np.zeros(n), np.zeros((13, n)), np.zeros((1, 4))
     given: tuple[Any, ...]
     for given in (
-        ([0], 0.0, [], none, torques, 0.0, bounds),
-        ([], 0.0, [n], none, torques, 0.0, bounds),
-        ([], 0.0, [], none[1:], torques, 0.0, bounds),
-        ([], 0.0, [], none, torques[1:], 0.0, bounds),
-        ([], 0.0, [], none, torques, 0.0, bounds[:, 1:]),
-        ([], 0.0, [], none, torques, 0.0, bounds + 4.0 * n),
+        ([0], 0.0, 0, [], none, torques, 0.0, bounds),
+        ([], 0.0, 0, [n], none, torques, 0.0, bounds),
+        ([], 0.0, 0, [], none[1:], torques, 0.0, bounds),
+        ([], 0.0, 0, [], none, torques[1:], 0.0, bounds),
+        ([], 0.0, 0, [], none, torques, 0.0, bounds[:, 1:]),
+        ([], 0.0, 0, [], none, torques, 0.0, bounds + 4.0 * n),
     ):
         with pytest.raises(ValueError, match=r"that the tables do not have|that is none"):
             dynamics.enter(*given)

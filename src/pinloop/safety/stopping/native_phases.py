@@ -60,10 +60,17 @@ class NativePhases:
             return None
         return cls(equations, method, projector)
 
-    def enter(self, watched: Sequence[Watched], tiny: float, slow: float) -> bool:
+    def enter(
+        self,
+        state: tuple[float, Array, Array],
+        watched: Sequence[Watched],
+        tiny: float,
+        slow: float,
+    ) -> bool:
         """Let the phase begin that the equations have entered; says whether the kernel steps in it.
 
         Args:
+            state: time, configuration and velocity where it begins.
             watched: what is looked for, beside torques at their bounds.
             tiny: speed that counts as zero [rad/s, m/s].
             slow: speed below which each state is looked at before the next step [rad/s, m/s].
@@ -76,7 +83,7 @@ class NativePhases:
                 moving, rate = True, float(phase.piece.a(start)[x.column])
             rows.append([x.column, x.q_index is None, x.sign, x.at(start), rate])
         even = not moving or isinstance(phase.piece, EvenPiece)
-        if not (equations.in_kernel and equations.tables.linear and even):
+        if not (equations.tables.linear and even and equations.lets_kernel_step(*state)):
             return False
         self._watched = [*watched]
         table, pinned = np.array(rows, dtype=float).reshape(-1, 5), equations.tables.held.tolist()

@@ -482,7 +482,7 @@ class StopSimulation:
         )
         self._look_for_branch(t, q, v)
         phase = decide_phase(self.equations, now)
-        self._enter(phase)
+        self._enter(phase, (t, q, v))
         if self.projector is None:
             return phase, q, v  # what is pinned has exactly its speed
         before, passage = v, self.equations.passage
@@ -515,8 +515,8 @@ class StopSimulation:
             return q, speeds
         return moved, consistent
 
-    def _enter(self, phase: Phase) -> None:
-        """Set up all that depends on the phase."""
+    def _enter(self, phase: Phase, start: tuple[float, Array, Array]) -> None:
+        """Set up all that depends on the phase, which begins at a state."""
         equations = self.equations
         self.teeth.leave(phase.stuck)
         equations.enter(phase)
@@ -524,7 +524,7 @@ class StopSimulation:
         self.phases.append(phase)
         watched = watched_joints(phase, self.train, self.tiny) + self.teeth.watched(phase.stuck)
         native, slow = self._native, self.standing.standstill.speed
-        many = self._many if native and native.enter(watched, self.tiny, slow) else None
+        many = self._many if native and native.enter(start, watched, self.tiny, slow) else None
         # Of a vector space what does not move stays to the last bit by itself.
         manifold = self.group if self._plain else self.group.in_mode(phase.mode)
         if manifold is not self._flow.manifold or many is not self._flow.many:

@@ -5,7 +5,7 @@ Their torques are a force on the trajectory, so that its energies and reactions 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -160,7 +160,35 @@ class StopEquations:
 
     def _enter_kernel(self) -> None:
         if self.in_kernel is not None:
-            self.in_kernel.enter(self._held_rows, PIVOT_KEPT, *self.tables.in_kernel)
+            self.in_kernel.enter(self._held_rows, PIVOT_KEPT, 0, *self.tables.in_kernel)
+
+    def lets_kernel_step(self, t: float, q: Array, v: Array) -> bool:
+        """Whether the kernel takes the steps of the phase that was entered at a state.
+
+        Where rows depend on each other it leaves out as many, if they may take over whatever holds
+        what they touch: this never comes loose then.
+        """
+        if self.in_kernel is not None or self.kernel is None or self.tables.slide.fade is not None:
+            return self.in_kernel is not None
+        J, spare, untied = self.system(t, q, v)[2], 0, list[int]()
+        for at, moves in self._redundant(J):
+            spare += moves.shape[1]
+            share = (np.linalg.qr(moves)[0] ** 2).sum(axis=1)
+            if moves.shape[1] > len(at) or (np.abs(share - 0.5) < 0.5 - RANK).any():
+                return False
+            untied += at[share > 0.5].tolist()
+        held, armature, torques, start, ends = self.tables.in_kernel
+        ends = ends[~np.isin(ends[:, 0], 3 * len(v) + np.array(untied))]
+        self.kernel.enter(self._held_rows, PIVOT_KEPT, spare, held, armature, torques, start, ends)
+        return True
+
+    def _redundant(self, J: Array) -> Iterator[tuple[Indices, Array]]:
+        """What is pinned, in groups, and changes of its torques that cancel, shape (k, n)."""
+        for rows in _separate((J != 0.0).tobytes(), len(J)):
+            at = self.tables.held[(J[np.ix_(rows, self.tables.held)] != 0.0).any(axis=0)]
+            _, values, V = np.linalg.svd(J[np.ix_(rows, self.tables.free)].T, full_matrices=True)
+            rank = int(np.sum(values > RANK * np.abs(J[rows]).max(initial=TINY)))
+            yield at, -(J[np.ix_(rows, at)].T @ V[rank:].T)
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration away from singular poses; it is kept in mind for `bound_violation`."""
@@ -345,13 +373,8 @@ class StopEquations:
         Those nearest to the middles of their bounds need no linear program, and mostly are.
         """
         J = self.system(t, q, v)[2]
-        held, torque = self.tables.held, solved.holding_torque.copy()
-        low, high = self.tables.bounds(t, v)
-        for rows in _separate((J != 0.0).tobytes(), len(J)):
-            at = held[(J[np.ix_(rows, held)] != 0.0).any(axis=0)]
-            _, values, V = np.linalg.svd(J[np.ix_(rows, self.tables.free)].T, full_matrices=True)
-            rank = int(np.sum(values > RANK * values.max(initial=TINY)))
-            moves = -(J[np.ix_(rows, at)].T @ V[rank:].T)
+        torque, (low, high) = solved.holding_torque.copy(), self.tables.bounds(t, v)
+        for at, moves in self._redundant(J):
             if moves.size:
                 ends = high[at] - torque[at], torque[at] - low[at]
                 torque[at] += _shared(moves, *ends, self.phase.noise[at])
