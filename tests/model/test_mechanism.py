@@ -107,7 +107,7 @@ def test_neutral_is_a_new_array_each_time(mixed: pl.Mechanism) -> None:
         ({"revolute0": np.nan}, "not finite"),
         ({"revolute0": "quick"}, "no number, with or without a unit"),
         ({"fixed4": 1.0}, "fixed"),
-        ({"loop": 1.0}, "closes a loop"),
+        ({"loop": 1.0}, "closes a loop of robot .*; those that have one are 'revolute0', "),
     ],
 )
 def test_configuration_refuses_what_does_not_fit(

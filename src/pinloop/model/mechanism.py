@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from ..boundary.arguments import flat_numbers, public, require_kind
 from ..boundary.marks import Array, Mask
 from ..boundary.values import forward, stored_fields
-from ..errors import BadValue, SingularMass, UnknownName
+from ..errors import BadValue, SingularMass, UnknownName, listed
 from ..tolerances import ROTATION
 from .description import GROUND, GROUND_NAMES, Coupling, Description, Drive, Geometry
 from .graph import Cluster, SpanningTree, clusters
@@ -213,7 +213,8 @@ class Mechanism:
     def _unknown_joint(self, joint: str) -> BadValue | UnknownName:
         if joint in {loop.name for loop in self.loops}:
             where = f"joint '{joint}' closes a loop of robot '{self.name}'"
-            return BadValue(f"{where}: it has no coordinate of its own")
+            others = listed(self.joints, "; those that have one are ")
+            return BadValue(f"{where}: it has no coordinate of its own{others}")
         if joint in {edge.joint.name for edge in self.tree.edges}:
             where = f"joint '{joint}' of robot '{self.name}' is fixed"
             return BadValue(f"{where}: it has no coordinate")
