@@ -232,11 +232,7 @@ def acceleration_at(
 
 
 def jump_derivatives_at(
-    equations: EquationsOfMotion,
-    t: float,
-    q: Array,
-    v: Array,
-    parameters: Sequence[Parameter] = (),
+    equations: EquationsOfMotion, t: float, q: Array, v: Array, parameters: Sequence[Parameter] = ()
 ) -> JumpDerivatives:
     """Derivatives of the velocity that rows leave, ``M (v+ - v) = J' impulse``, ``J v+ = b``.
 

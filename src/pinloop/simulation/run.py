@@ -11,13 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..boundary.marks import Array
-from ..dynamics.stiffness import (
-    StiffnessNotes,
-    largest_at,
-    stiff_motion,
-    stiffest_damping,
-    way_out,
-)
+from ..dynamics.stiffness import StiffnessNotes, largest_at, stiff_motion, stiffest_damping, way_out
 from ..errors import NotFinite, PinloopError, PinloopWarning, SimulationFailed
 from ..integrate import (
     INNER,

@@ -138,10 +138,7 @@ def _search_on(
         return found
     larger = question.answer(case.stop)
     return replace(
-        found,
-        **{name: getattr(larger, name) for name in _OF_STOP},
-        case=None,
-        values=case.values,
+        found, **{name: getattr(larger, name) for name in _OF_STOP}, case=None, values=case.values
     )
 
 

@@ -30,13 +30,7 @@ from .loads import Ledger, Loads, energy_ledger, measure_loads
 from .prepared_robot import tool_of
 from .result_document import Document
 from .sensitivity import StopSensitivity
-from .travel import (
-    JointStop,
-    PointStop,
-    joint_stop,
-    measure_joint_travel,
-    point_stop,
-)
+from .travel import JointStop, PointStop, joint_stop, measure_joint_travel, point_stop
 
 Outcome = Literal["stopped", "does not hold", "time-out"]
 

@@ -9,14 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import printable
-from ...tables.number_format import (
-    Units,
-    joint_value,
-    milliseconds,
-    number,
-    numbers,
-    units_of,
-)
+from ...tables.number_format import Units, joint_value, milliseconds, number, numbers, units_of
 from ...tables.report import (
     Block,
     Cell,

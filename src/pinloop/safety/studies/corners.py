@@ -59,10 +59,7 @@ def corner_cases(samples: Samples, count: int) -> Iterator[dict[str, float]]:
     fixed = {variable.name: variable.low for variable in setup.variables}
     poses = list(islice(_extended_poses(samples), count))
     for k, point in enumerate(points.tolist()):
-        case = {
-            **fixed,
-            **{v.name: v.at(share) for v, share in zip(moving, point, strict=True)},
-        }
+        case = {**fixed, **{v.name: v.at(share) for v, share in zip(moving, point, strict=True)}}
         yield case | (poses[k // 2 % len(poses)] if k % 2 and poses else {})
 
 
