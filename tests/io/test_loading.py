@@ -433,8 +433,8 @@ def test_a_rotor_with_inertia_and_no_mass_is_simulated() -> None:
 
 
 def test_xml_is_no_yaml() -> None:
-    with pytest.raises(pl.LoadError, match="is XML where a YAML file is expected"):
-        read_yaml(two_joints(), "study.yaml")
+    with pytest.raises(pl.LoadError, match="is XML where a study file in YAML is expected"):
+        read_yaml(two_joints(), "study.yaml", "study file")
 
 
 def test_a_robot_with_damping_and_without_masses_says_which_links_lack_them() -> None:

@@ -151,7 +151,7 @@ class Document:
     @classmethod
     def open(cls, path: str | Path, kind: str) -> Document:
         """Read a file; ``kind`` is what it is, for messages: "study file"."""
-        return cls(Path(path), read_yaml(read_bytes(path, kind), str(path)))
+        return cls(Path(path), read_yaml(read_bytes(path, kind), str(path), kind))
 
     def read(self, kind: type[T]) -> T:
         """Make the table of the file; see `read_data`."""

@@ -45,19 +45,19 @@ class YamlList(list[Any]):
     lines: list[int]
 
 
-def read_yaml(text: str | bytes, source: str) -> object:
+def read_yaml(text: str | bytes, source: str, kind: str = "file") -> object:
     """Parse one YAML document of plain data (what `yaml.safe_load` accepts, no custom tags).
 
     It gives scalars, `YamlMap` and `YamlList`; None for an empty document. Bytes are in UTF-8 or
     UTF-16. A `LoadError` that names the ``source`` says that it is not YAML, has a key given twice
-    or a list inside itself, or is too deep or large.
+    or a list inside itself, or is too deep or large; ``kind`` is what it should be.
     """
     if isinstance(text, bytes):
         text = _decoded(text, source)
     if len(text) > _LONGEST:
         raise LoadError(f"has more than {_LONGEST >> 20} million characters", source=source)
     if text[:256].lstrip().startswith("<"):
-        raise LoadError("is XML where a YAML file is expected", source=source)
+        raise LoadError(f"is XML where a {kind} in YAML is expected", source=source)
     try:
         return _Builder(_Loader(text), source).document()
     except yaml.MarkedYAMLError as error:

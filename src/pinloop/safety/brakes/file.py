@@ -138,7 +138,7 @@ class BrakeFile:
 def read_brakes(path: str | Path) -> Brakes:
     """Read a brake file; a `LoadError` names file, line and key."""
     source = str(path)
-    data = read_yaml(read_bytes(path, "brake file"), source)
+    data = read_yaml(read_bytes(path, "brake file"), source, "brake file")
     file = read_data(BrakeFile, data, source)
     chain = _values([file.chain], CHAIN_PARAMETERS, file.source)
     joints = {}
