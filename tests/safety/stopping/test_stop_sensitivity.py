@@ -188,6 +188,14 @@ def test_brakes_whose_torque_falls(make: Callable[[], Situation]) -> None:
         agrees(replace(whole, brakes=replace(brakes, joints=joints)), names, [f"heat:{first}"])
 
 
+def test_brakes_at_the_joint_whose_torque_falls() -> None:
+    """Without a gear between, which the brakes of robots have."""
+    falls: Any = {"fade_share": 0.5, "fade_speed": 2.0, "fade_heat": 8.0}
+    by = brakes_of(a={"dynamic_torque": 6.0} | falls, b={"dynamic_torque": 3.0} | falls)
+    situation = Situation(train(5.0, 1.0), {"a": 0.0, "b": 0.0}, {"a": 1.5, "b": 0.7}, by)
+    agrees(situation, ["speed:a", "fade_heat:a", "brake_torque:b"], ["angle:a", "heat:a"])
+
+
 def test_gears_with_losses_and_friction_that_falls() -> None:
     names = ["speed:joint_1", "efficiency:joint_2", "rotor_inertia:joint_2", "payload"]
     names += ["breakaway:joint_2", "stribeck_speed:joint_2", "short_circuit:joint_3", "controller"]
