@@ -366,9 +366,10 @@ def test_a_linkage_leaves_its_mass_where_it_is_at_home() -> None:
     ranges = {"a_pitch": (0.2, 0.4), "a_roll": (-0.3, -0.1)}
     serial = pl.serial(both, ["a_pitch", "a_roll"], ranges=ranges, start=home).robot
     q = pl.assemble(serial, {"a_pitch": 0.3, "a_roll": -0.2})
-    centres = [pin.centerOfMass(x.model, x.model.createData(), at) for x, at in
-               ((serial, q), (both, home))]  # fmt: skip
-    close(*centres, 1e-12)
+    before, after = (
+        pin.centerOfMass(x.model, x.model.createData(), at) for x, at in ((both, home), (serial, q))
+    )
+    close(after, before, 1e-12)
     at, whole = ([x.coordinates(name).v.start for name in arm.joints] for x in (serial, both))
     close(mass(serial, q)[np.ix_(at, at)], mass(both, home)[np.ix_(whole, whole)], 1e-9)
 
