@@ -50,20 +50,14 @@ from ...simulation.trajectory import Trajectory
 from ...simulation.transitions import Transition
 from ...tolerances import SIGNAL_SPEED, Regularity
 from .drivetrain import Drivetrain
+from .failures import CHATTER, INSTANT, chatter_message, explained
 from .history import StopHistory
 from .native_phases import NativePhases
 from .phase import Phase, PhaseEvent, Watched, in_the_way, watched_joints
 from .plan import PendingInstants, Plan
 from .standstill import Standstill, StandstillWatch
 from .stick_slip import PhaseStart, decide_phase
-from .stop_equations import (
-    CHATTER,
-    INSTANT,
-    StopEquations,
-    StopTorque,
-    chatter_message,
-    explained,
-)
+from .stop_equations import StopEquations, StopTorque
 from .teeth import Teeth, impact
 
 State = HybridState[Phase]
