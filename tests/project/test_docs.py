@@ -200,6 +200,19 @@ def test_programs_and_commands_of_a_page_run(
     assert run == sum(not left_out(code) for code in wanted)
 
 
+@pytest.mark.parametrize(
+    "pages, most",
+    [(("derivatives", "drives", "optimal_control"), 15), (("upstream/*",), 20)],
+)
+def test_gradients_and_reports_take_few_lines(pages: tuple[str, ...], most: int) -> None:
+    """Each program shows one thing whole, without a line to scroll."""
+    for page in (path for name in pages for path in (ROOT / "docs").glob(f"{name}.md")):
+        for program in blocks(page.read_text(encoding="utf-8"), "python"):
+            lines = [line for line in program.splitlines() if line.strip()]
+            assert len([line for line in lines if not line.startswith("#")]) <= most, page
+            assert max(map(len, lines)) <= 100, page
+
+
 def test_what_is_not_run_is_on_a_page() -> None:
     said = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert not [command for command in NOT_RUN if f"\n{command}" not in said]
