@@ -96,6 +96,10 @@ def test_tables_of_vendors(capsys: Captured) -> None:
         (["allowed-speed", "arm.study.yaml", "--within", "travl=1"], "did you mean 'travel'"),
         (["separation", "arm.study.yaml", "--direction", "1,0"], "is not three numbers"),
         (["separation", "arm.study.yaml", "--z-d", "5s"], "with or without a unit (m, mm)"),
+        *(
+            ([command, "arm.study.yaml", "--detection", "50"], "is 50 s, longer than any sensor")
+            for command in ("cell-map", "separation", "minimum-distance")
+        ),
         (["annex-b", "six_axis_arm.urdf", "--category", "7"], "category"),
     ],
 )

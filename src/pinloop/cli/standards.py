@@ -36,6 +36,8 @@ from .words import gravity_vector, length, split_word, time, vector, weight
 
 app = Commands(MANY)
 
+_SLOWEST_DETECTION = 10.0
+"""More is a mistake [s]."""
 _MEASURED = "0 done; 130 interrupted"
 Towards = Annotated[
     str | None,
@@ -55,6 +57,17 @@ Intrusion = Annotated[
 ]
 
 Edition = Annotated[str, text_option("Edition of the standard, by its year.", "YEAR")]
+
+
+def _until_signal(detection: str) -> float:
+    """Seconds from the approach of a person to the signal; the unit may have been forgotten."""
+    seconds = time(detection, "--detection")
+    if seconds > _SLOWEST_DETECTION:
+        raise BadValue(
+            f"--detection {detection} is {seconds:g} s, longer than any sensor takes; give "
+            "milliseconds with their unit, as in 50ms"
+        )
+    return seconds
 
 
 # -- speeds ---------------------------------------------------------------------------------------
@@ -95,7 +108,7 @@ def allowed_speed(
     plan = read_study(file)
     person = _person(direction, point) | {
         "human_speed": human_speed,
-        "detection": time(detection, "--detection"),
+        "detection": _until_signal(detection),
     }
     result = find_allowed_speed(stop_within=limits, person=person, **_cases(plan, jobs))
     give_result(as_json, result.as_dict, result.__rich__)
@@ -140,7 +153,7 @@ def cell_map(
     check_targets([file], json=as_json, plot=plot, csv=csv)
     plan = read_study(file)
     reach = 0.0 if intrusion is None else length(intrusion, "--intrusion")
-    watch = Watch(human_speed, time(detection, "--detection"), reach)
+    watch = Watch(human_speed, _until_signal(detection), reach)
     result = make_map(watch=watch, spacing=length(spacing, "--spacing"), **_cases(plan, jobs))
     written = [] if csv is None else [result.to_csv(csv)]
     if plot is not None:
@@ -184,6 +197,7 @@ def separation(
         name: None if word is None else length(word, f"--{name.replace('_', '-')}")
         for name, word in (("intrusion", intrusion), ("z_d", z_d), ("z_r", z_r))
     }
+    allowances["detection"] = _until_signal(detection)
     study, _, code = compute_study(plan, jobs)
     if code == Exit.INTERRUPTED:
         return code
@@ -191,7 +205,6 @@ def separation(
         study,
         **_person(direction, point),
         human_speed=human_speed,
-        detection=time(detection, "--detection"),
         **allowances,
         edition=edition,
         search=plan.search if plan.searches else False,
@@ -226,14 +239,16 @@ def minimum_distance(
     check_targets([file], json=as_json)
     plan = read_study(file, results)
     reach = 0.0 if intrusion is None else length(intrusion, "--intrusion")
+    added = 0.0 if supplement is None else length(supplement, "--supplement")
+    until_signal = _until_signal(detection)
     study, _, code = compute_study(plan, jobs, plan.search if plan.searches else False)
     if code == Exit.INTERRUPTED:
         return code
     distance = find_minimum_distance(
         study,
-        detection=time(detection, "--detection"),
+        detection=until_signal,
         intrusion=reach,
-        supplement=0.0 if supplement is None else length(supplement, "--supplement"),
+        supplement=added,
         edition=edition,
     )
     give_result(as_json, distance.as_dict, distance.table)
