@@ -330,7 +330,7 @@ class Regularity:
     AWAY = 0.2
     """1: a step that starts above has passed the singular pose"""
     AGAIN = 0.1
-    """1: a branch that was not found is looked for again at this part of the regularity there"""
+    """1: a branch not found is looked for again at this part of the largest regularity since"""
     BASE = 1e-5
     """1: singular values of rows at a regular pose below which they are redundant"""
     NODE = 0.1

@@ -217,19 +217,19 @@ class Even(NamedTuple):
 
 
 class Meeting:
-    """Constraints that depend on each other at a time."""
+    """Constraints that depend on each other at some times."""
 
     regularity, steepest = 1.0, 10.0
 
-    def __init__(self, at: float) -> None:
+    def __init__(self, at: tuple[float, ...]) -> None:
         self._at = at
 
     def regularity_at(self, t: float, q: Array) -> float:
-        return abs(t - self._at)
+        return min(abs(t - at) for at in self._at)
 
 
-def crossing(at: float, fails: bool = False) -> tuple[Flow, list[str]]:
-    """A motion whose constraints degenerate at a time, and what has been asked for, in order."""
+def crossing(*at: float, fails: bool = False) -> tuple[Flow, list[str]]:
+    """A motion whose constraints degenerate at times, and what has been asked for, in order."""
     body, rows, asked = robot("six_axis_arm"), Meeting(at), []
 
     def project(t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
@@ -312,13 +312,23 @@ def test_without_a_branch_steps_go_on_unless_they_end_where_branches_meet() -> N
     assert caught.value.reason == "bifurcation"
 
 
+def test_a_branch_is_looked_for_again_before_the_next_pose_where_others_meet() -> None:
+    """Without one through the first, beside which steps have ended closer than to the next."""
+    flow, asked = crossing(0.965, 1.125, fails=True)
+    memory = walk(flow, MuntheKaas("rk4", step=0.08), 0.08, 14)
+    assert [name for name in asked if name != "rows"] == [
+        f"opened at {t}" for t in (0.8, 0.9, 1.0, 1.0)
+    ]
+    assert memory.refused == pytest.approx(0.005)
+
+
 @pytest.mark.parametrize("regularity", [1e-3, 0.5])
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_step_that_cannot_be_projected_is_taken_again_on_its_branch(
     regularity: float, fails: bool
 ) -> None:
     """Where others are near; elsewhere it is the rows that contradict each other."""
-    flow, asked = crossing(-5.0, fails)
+    flow, asked = crossing(-5.0, fails=fails)
 
     def project(t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         if "branch" not in asked:

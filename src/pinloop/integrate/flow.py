@@ -94,8 +94,8 @@ class StepMemory(NamedTuple):
         error: error of the last step over its tolerance.
         regularity: of the constraints at its end, see `Flow`.
         branch: the motion on its branch, near where branches meet; None elsewhere.
-        refused: regularity at which none was found that leads through there; it is looked for again
-            where that has fallen on. Infinite elsewhere.
+        refused: regularity at which none was found that leads through, or the largest since, before
+            the next pose; it is looked for again where that has fallen on. Infinite elsewhere.
         iterated: of implicit steps.
         taken: number of the steps taken since they are explicit, or implicit; of fixed ones since
             the last event.
@@ -134,6 +134,6 @@ class StepMemory(NamedTuple):
         near = Regularity.NEAR if self.refused == np.inf else Regularity.AWAY
         if branch is None and regularity < near:
             again = Regularity.AGAIN * self.refused
-            refused = regularity if regularity < again else self.refused
+            refused = regularity if regularity < again else max(regularity, self.refused)
         taken = self.taken + 1
         return StepMemory(error, regularity, branch, refused, iterated, taken, self.stiff)
