@@ -101,7 +101,7 @@ class Table:
             headings: what the columns hold, with the unit, and ahead of it the heading over
                 several: "energy lost [J]", "time | reaction [ms]"; that of a column to be aligned
                 to the left begins with "<".
-            rows: texts, or cells as they are.
+            rows: texts, or cells.
         """
         columns = []
         for text in headings:
@@ -134,7 +134,7 @@ class KeyValues:
 
     @classmethod
     def of(cls, title: str, entries: Iterable[tuple[str, str | Cell]]) -> KeyValues:
-        """Texts, from which control characters are taken, or cells as they are."""
+        """Texts or cells, from which control characters are taken."""
         return cls(title, tuple((printable(name), _as_cell(text)) for name, text in entries))
 
 
@@ -163,7 +163,8 @@ def _says(block: Block) -> bool:
 
 
 def _as_cell(text: str | Cell) -> Cell:
-    return text if isinstance(text, Cell) else Cell(printable(text))
+    words, mark = text if isinstance(text, Cell) else (text, "")
+    return Cell(printable(words), mark)
 
 
 Section: TypeAlias = Callable[[Any], Block]
