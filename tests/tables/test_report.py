@@ -66,6 +66,7 @@ def test_texts_lose_their_control_characters() -> None:
     assert facts.entries == (("a\\rb", Cell("c\\x1bd")), ("e", Cell("f", "good")))
     assert Notes.of("Notes", ["a\nb"], "caution").items == ("a\\nb",)
     assert Report.of("a\nb", []).title == Cell("a\\nb")
+    assert Report.of(Cell("a\nb", "bad"), []).title == Cell("a\\nb", "bad")
 
 
 def test_blocks_that_say_nothing_are_left_out() -> None:

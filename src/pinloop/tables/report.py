@@ -163,8 +163,8 @@ def _says(block: Block) -> bool:
 
 
 def _as_cell(text: str | Cell) -> Cell:
-    words, mark = text if isinstance(text, Cell) else (text, "")
-    return Cell(printable(words), mark)
+    cell = text if isinstance(text, Cell) else Cell(text)
+    return Cell(printable(cell.text), cell.mark)
 
 
 Section: TypeAlias = Callable[[Any], Block]
