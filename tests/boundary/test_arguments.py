@@ -130,13 +130,15 @@ def values(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
     return lambda parameter: sensible(parameter, robot, brakes, run, stop)
 
 
-GIVEN: dict[str, dict[str, Any]] = {
-    "study": {
-        "space": pl.safety.Space(pose={"joint_1": 0.0}), "sampling": pl.safety.Random(1),
-        "search": False, "jobs": 1, "until": 0.01,
-    },
-    "Scenario": {"format": "pinloop-scenario-1"},
+CASE: dict[str, Any] = {
+    "space": pl.safety.Space(pose={"joint_1": 0.0}), "sampling": pl.safety.Random(1),
+    "jobs": 1, "until": 0.01,
 }  # fmt: skip
+GIVEN: dict[str, dict[str, Any]] = {
+    "study": CASE | {"search": False},
+    "cell_map": CASE | {"shares": [1.0], "spacing": 1.0},
+    "Scenario": {"format": "pinloop-scenario-1"},
+}
 """Arguments that have defaults, but which cost much or are not those of a file."""
 
 

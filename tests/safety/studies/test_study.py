@@ -384,7 +384,7 @@ def test_the_bar_is_told_every_round(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_memory_does_not_grow_with_the_number_of_cases(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     known = wheels.study(pl.safety.Random(1))
     (row,) = known.rows()
@@ -394,8 +394,11 @@ def test_memory_does_not_grow_with_the_number_of_cases(
     )
     monkeypatch.setattr(module, "_ROUND", 0.0)
     # A collection clears Python's lists of free tuples, too: pickling fills them up to a limit.
+    # What other tests have left need not be gone through each time.
     collecting = nullcontext(lambda done: gc.collect())
     monkeypatch.setattr(module, "_progress", lambda *_: collecting)
+    request.addfinalizer(gc.unfreeze)
+    gc.freeze()
 
     def peak(count: int) -> int:
         tracemalloc.start()
