@@ -154,7 +154,7 @@ PINLOOP_WIDE bool Derivatives::spread(const double *a) {
         gram_[r * held_ + r] = -(spread_[r * m_ + r] = -units_[r] * units_[r]);
     }
     for (std::size_t o = 0, i = held_; i < m_; ++o, ++i) {
-        double *C = &dependence_[o * held_], *rest = &rests_[o * n_];
+        double *C = dependence_.data() + o * held_, *rest = &rests_[o * n_];
         const double *J = line(i), unit = units_[i];
         if (!(unit * std::abs(gamma(i) + product(J, a, n_)) <= rounded * rate)) return false;
         std::copy(J, J + n_, rest);
