@@ -226,7 +226,7 @@ def test_without_the_kernel_python_computes(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_kernel_of_other_sources_is_refused(tmp_path: Path) -> None:
-    """One letter is enough; the sources are those of this checkout, wherever pinloop is installed."""
+    """One letter is enough; the sources are those of this checkout, wherever the package is."""
     kernel = pytest.importorskip("pinloop._kernel")
     kernel_tables.require_built_from(tmp_path, "nothing is there that could be another")
     for file in (Path(__file__).parents[2] / "src" / "native").glob("*.[ch]pp"):
