@@ -13,6 +13,7 @@ import pinloop as pl
 from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.studies.cases import Setup
 from pinloop.safety.studies.criteria import criteria, known_criteria
+from pinloop.safety.studies.summary import worst_table
 from pinloop.safety.studies.worst_search import size_slopes
 
 from ...states import URDF
@@ -241,6 +242,9 @@ def test_nothing_to_start_from() -> None:
     for wanted in (None, ["time"]):
         with pytest.raises(pl.BadValue, match="no case of the study stopped"):
             pl.worst_case(study, wanted)
+    # On what a study rests is known before anything stops.
+    for report in (study.table(), worst_table(study.setup, {})):
+        assert report.title.text.endswith("; brake data are guesses")
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ class AllowedSpeed(Reported):
         )
         mark: Mark = "good" if self.share > 0.0 else "bad"
         title = f"{robot.name}: {_percent(self.share)} of the speeds allowed"
-        return Report.of(self.stop().guesses.title(title, mark), blocks, PLANNING_AID)
+        return Report.of(self.setup.guesses.title(title, mark), blocks, PLANNING_AID)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything that is in the table, in SI units."""

@@ -37,6 +37,7 @@ from ..stopping.categories import Category, as_category
 from ..stopping.intervals import Guesses
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot
 from ..stopping.stop import stop_prepared
+from ..stopping.uncertain_brakes import find_guesses
 from .editions import ROBOT_EDITIONS, Edition, edition_by_name
 from .extension import Extension, Finder, Pose
 from .posture import checked_payload, payload_point
@@ -225,8 +226,9 @@ class AnnexB(Reported):
     @property
     def guesses(self) -> Guesses:
         """Brake data that are guesses."""
-        of_stops = (result.guesses for _, result in self.longest)
-        return next((guesses for guesses in of_stops if guesses), Guesses(()))
+        brakes = self.settings.brakes
+        of_each = (find_guesses(self.robot, brakes, category) for category in self.categories)
+        return next((guesses for guesses in of_each if guesses), Guesses(()))
 
     def table(self, category: int, axis: str | None = None) -> Report:
         """The tables of a category: rows are speeds, columns extensions, one block per payload.

@@ -306,7 +306,7 @@ def cell_map(
         tuple(polygon for shadow in by_share[-1] for polygon in shadow.polygons),
         watch,
         len(values),
-        setup.stop(values[0]).guesses,
+        setup.guesses,
         tuple(notes),
     )
 

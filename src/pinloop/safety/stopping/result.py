@@ -139,7 +139,8 @@ class StopResult:
     @cached_property
     def guesses(self) -> Guesses:
         """Brake data that are guesses."""
-        return forward("safety.stopping.uncertain_brakes", "find_guesses", self)
+        own = self.history.train.robot, self.brakes, self.category
+        return forward("safety.stopping.uncertain_brakes", "find_guesses", *own)
 
     @cached_property
     def intervals(self) -> StopBands:

@@ -18,10 +18,12 @@ import pinocchio as pin
 
 from ...boundary.marks import Array
 from ...errors import PinloopError
+from ...model.mechanism import Mechanism
 from ..brakes.brakes import Brakes
 from ..brakes.estimates import LEAST_HOLD, NINE_OF_TEN, RAMPS, STATIC_TO_DYNAMIC, gear_of, spreads
 from ..brakes.joint_brake import Chain, JointBrake
 from ..brakes.uncertainty import ParameterDistribution, correlation_matrix
+from .categories import Category
 from .inputs import TORQUE, brake_number, trigger_of
 from .intervals import Guesses
 from .prepared_robot import payload_of
@@ -35,10 +37,36 @@ _PATIENCE = 20.0
 """How much longer a stop with other numbers may take."""
 
 
-def find_guesses(result: StopResult) -> Guesses:
-    """The guesses of a stop."""
-    uncertain = UncertainBrakes(result)
-    return Guesses(tuple(uncertain.guessed), tuple(uncertain.missing))
+def find_guesses(robot: Mechanism, brakes: Brakes, category: Category) -> Guesses:
+    """The guesses on which all stops of a robot in a category rest, whatever comes out."""
+    missing = (
+        row.joint
+        for row in brakes.assumptions(robot)
+        if row.parameter == "rotor_inertia" and row.source == "guess" and not row.value
+        if brakes.joints[row.joint].has_motor
+    )
+    return Guesses(tuple(_guessed(robot, brakes, category)), tuple(missing))
+
+
+def _guessed(robot: Mechanism, brakes: Brakes, category: Category) -> dict[str, list[str]]:
+    """Joints by parameters that are guesses and count, in the order of the brakes file."""
+    joints: dict[str, list[str]] = {}
+    chosen = {} if category.law is None else category.law.own  # no guesses: they were asked for
+    factors = _guess_factors(robot)
+    for row in brakes.assumptions(robot):
+        if row.source != "guess" or not row.value or row.parameter not in factors:
+            continue
+        brake = brakes.joints[row.joint]
+        if row.parameter in chosen or row.parameter in brake.spreads:
+            continue
+        if brake.kind == "friction":
+            joints.setdefault(row.parameter, []).append(row.joint)
+    return {x: on for x, on in joints.items() if category.controlled or x not in RAMPS}
+
+
+def _guess_factors(robot: Mechanism) -> Mapping[str, tuple[float, float]]:
+    """Ends of guesses, as parts of them, per parameter."""
+    return spreads(gear_of(pin.computeTotalMass(robot.model), sliding=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,36 +81,17 @@ class UncertainBrakes:
 
     @cached_property
     def guessed(self) -> dict[str, list[str]]:
-        """Joints by parameters that are guesses and count, in the order of the brakes file."""
-        joints: dict[str, list[str]] = {}
-        brakes, category = self.result.brakes, self.result.category
-        chosen = {} if category.law is None else category.law.own  # no guesses: they were asked for
-        for row in self.result.assumptions:
-            if row.source != "guess" or not row.value or row.parameter not in self._factors:
-                continue
-            brake = brakes.joints[row.joint]
-            if row.parameter in chosen or row.parameter in brake.spreads:
-                continue
-            if brake.kind == "friction":
-                joints.setdefault(row.parameter, []).append(row.joint)
-        return {x: on for x, on in joints.items() if category.controlled or x not in RAMPS}
+        """Joints by parameters that are guesses and count."""
+        return _guessed(self._robot, self.result.brakes, self.result.category)
 
-    @cached_property
-    def missing(self) -> list[str]:
-        """Joints with a motor whose rotor nobody knows."""
-        brakes = self.result.brakes.joints
-        return [
-            row.joint
-            for row in self.result.assumptions
-            if row.parameter == "rotor_inertia" and row.source == "guess" and not row.value
-            if brakes[row.joint].has_motor
-        ]
+    @property
+    def _robot(self) -> Mechanism:
+        """The robot with all its rotors."""
+        return self.result.history.train.robot
 
     @cached_property
     def _factors(self) -> Mapping[str, tuple[float, float]]:
-        """Ends of guesses, as parts of them, per parameter."""
-        robot = self.result.history.train.robot
-        return spreads(gear_of(pin.computeTotalMass(robot.model), sliding=False))
+        return _guess_factors(self._robot)
 
     # -- distributions ----------------------------------------------------------------------
 

@@ -31,8 +31,10 @@ from ..space.clearance import clearance
 from ..space.solids import Obstacle, triangles_of
 from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.categories import Category
+from ..stopping.intervals import Guesses
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot, tool_of
 from ..stopping.stop import stop_prepared
+from ..stopping.uncertain_brakes import find_guesses
 from .journal import digest, pack_stop, unpack_stop
 from .space import Sampling, Space, Variable, drawn
 
@@ -76,6 +78,11 @@ class Setup:
         """The variables, fixed ones included."""
         chain = self.trigger.chain(self.brakes.chain)
         return self.space.variables(self.robot, self.brakes, chain)
+
+    @property
+    def guesses(self) -> Guesses:
+        """Brake data that are guesses."""
+        return find_guesses(self.robot, self.brakes, self.category)
 
     def stop(self, values: Values) -> StopResult:
         """Make the stop of a case."""

@@ -22,7 +22,6 @@ from ...errors import printable
 from ...tables.number_format import decimals, number
 from ...tolerances import LIMIT_PASSED
 from ...units import column_unit, shown_unit
-from ..stopping.intervals import Guesses
 from .cases import CLEARANCE, TOOL_PLACE, Setup, joint_columns
 from .criteria import criteria
 from .journal import read_cells, unreadable
@@ -186,11 +185,6 @@ def _count(failures: dict[tuple[str, str], Failure], outcome: str, reason: str, 
     sort.alike &= reason == sort.reason
     if len(sort.cases) < _EXAMPLES:
         sort.cases.append(case)
-
-
-def find_guesses(study: Study, results: Results) -> Guesses:
-    """Brake data that are guesses, as of a case that stopped."""
-    return study.replay(int(results.cases[0])).guesses if results.stopped else Guesses(())
 
 
 # -- quantities -----------------------------------------------------------------------------------

@@ -19,14 +19,7 @@ from ..stopping.result_document import PLANNING_AID
 from .cases import Setup, manifest_of
 from .headlines import criterion_results
 from .order_statistics import prove
-from .results import (
-    Beyond,
-    QuantityDistribution,
-    Results,
-    find_guesses,
-    quantity_distributions,
-    quantity_of,
-)
+from .results import Beyond, QuantityDistribution, Results, quantity_distributions, quantity_of
 from .study import Study
 from .worst import CriterionResult, Searched, WorstCase, interval_document
 
@@ -140,7 +133,7 @@ def summary_table(study: Study, results: Results) -> Report:
         Notes.of("Met by the search", search_problems(study), "caution"),
         Notes.of("Failed cases", reasons, "caution"),
     ]
-    first = find_guesses(study, results).title(title, mark)
+    first = study.setup.guesses.title(title, mark)
     return Report.of(first, blocks, f"{SAMPLED} {PLANNING_AID}")
 
 
@@ -260,5 +253,4 @@ def worst_table(setup: Setup, worst: Mapping[str, WorstCase]) -> Report:
     where = Table("Where they are", columns, tuple(places))
     blocks = (Table.of("Worst cases", headings, rows), where)
     title = f"{setup.robot.name}: worst cases of {len(worst)} criteria"
-    stops = (case.stop for case in worst.values())
-    return Report.of(next(stops).guesses.title(title), blocks, f"{SAMPLED} {PLANNING_AID}")
+    return Report.of(setup.guesses.title(title), blocks, f"{SAMPLED} {PLANNING_AID}")

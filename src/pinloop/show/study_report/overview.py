@@ -20,7 +20,6 @@ from ...safety.studies.criteria import DISPLACEMENT, SEPARATION, known_criteria
 from ...safety.studies.results import (
     QuantityDistribution,
     Results,
-    find_guesses,
     quantities,
     quantity_of,
 )
@@ -58,7 +57,7 @@ def badge(study: Study, results: Results) -> Badge:
     if search_problems(study):
         mark = "warn" if result.mark == "good" else result.mark
         result = Badge(mark, result.word, f"{result.more}; the search met others that do worse")
-    return result.guessed(find_guesses(study, results))
+    return result.guessed(study.setup.guesses)
 
 
 def cards(study: Study, results: Results, measures: Measures) -> Iterator[Card]:
