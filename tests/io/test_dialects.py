@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -362,8 +361,6 @@ def test_xacro_is_expanded_where_it_is_installed(
             return Expanded()
 
     monkeypatch.setitem(sys.modules, "xacro", Package)
-    arguments = SimpleNamespace(_eval_find=None)
-    monkeypatch.setitem(sys.modules, "xacro.substitution_args", arguments)
     assert_closed(pl.load(path))
     lost = path.rename(tmp_path / "lost.urdf.xacro")
     with pytest.raises(pl.LoadError, match="cannot be expanded by xacro: no such property 'long'"):
@@ -398,6 +395,7 @@ def test_xacro_finds_packages_where_meshes_are_looked_for(tmp_path: Path) -> Non
     path.write_text(text.replace('xyz="2 0 0"', 'xyz="${long} 0 0"'))
     for folder in (parts, parts.parent):
         assert_closed(pl.load(path, package_dirs=folder))
+    assert "ament_index_python.packages" not in sys.modules
     with pytest.raises(pl.LoadError, match="package 'arm_parts' is not found; name the folder"):
         pl.load(path)
     # Among the folders above that of the robot.

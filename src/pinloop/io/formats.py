@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import xml.etree.ElementTree as ElementTree
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path, PurePath
 from threading import Lock
+from types import ModuleType
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
@@ -194,7 +196,6 @@ def expand_xacro(
     """
     try:
         xacro: Any = importlib.import_module("xacro")
-        arguments: Any = importlib.import_module("xacro.substitution_args")
     except ImportError:
         raise root.error(
             "holds xacro macros; install xacro (pip install 'pinloop[xacro]'), or run it and load "
@@ -202,30 +203,31 @@ def expand_xacro(
         ) from None
     if path is None:
         raise root.error("holds xacro macros; give the file, to which its includes are relative")
-    resolve, find_by_ros = make_resolver(path.parent, package_dirs), arguments._eval_find
-
-    missing: list[str] = []
+    resolve = make_resolver(path.parent, package_dirs)
 
     def find(package: str) -> str:
         if manifest := resolve(f"package://{package}/package.xml"):
             return str(manifest.parent)
-        missing[:] = [package]
-        folder = str(find_by_ros(package))
-        missing.clear()
-        return folder
+        raise LookupError(
+            f"package '{package}' is not found; name the folder that holds it with package_dirs, "
+            "on the command line with --package-dir"
+        )
 
+    # The door of ROS through which xacro asks for packages, whether ROS is there or not.
+    packages: Any = ModuleType("ament_index_python.packages")
+    packages.get_package_share_directory = find
     with _EXPANDING:
-        arguments._eval_find = find
+        of_ros = sys.modules.get(packages.__name__)
+        sys.modules[packages.__name__] = packages
         try:
             text: str = xacro.process_file(str(path)).toprettyxml(indent="  ")
         except Exception as error:  # whatever the expressions of the file raise
             reason = " ".join(str(error).split())[:200]
-            if missing:
-                reason = f"package '{missing[0]}' is not found; name the folder that holds it with "
-                reason += "package_dirs, on the command line with --package-dir"
             raise root.error(f"cannot be expanded by xacro: {reason}") from None
         finally:
-            arguments._eval_find = find_by_ros
+            del sys.modules[packages.__name__]
+            if of_ros is not None:
+                sys.modules[packages.__name__] = of_ros
     return parse_xml(text, f"{root.source} (expanded)")
 
 
