@@ -107,8 +107,8 @@ class LoadError(PinloopError, ValueError):
     """
 
     def __init__(self, problem: str, *, source: str = "", line: int | None = None) -> None:
-        where = source + (f":{line}" if line is not None else "")
-        super().__init__(f"{where}: {problem}" if where else problem)
+        self.place = source + (f":{line}" if line is not None else "")
+        super().__init__(f"{self.place}: {problem}" if self.place else problem)
         self.problem = problem
         self.source = source
         self.line = line

@@ -20,6 +20,7 @@ rail,1000,150,150
 rail,-2000,200,400
 """
 """For 1 kg, 100 ms of delays, 20 N: 1 m/s takes 50 ms and 25 mm more, 2 m/s 100 ms and 100 mm."""
+HEAD = "".join(TABLE.splitlines(keepends=True)[:2])
 FITS = TABLE.replace("150,150", "150,125").replace("200,400", "200,300")
 
 
@@ -143,8 +144,9 @@ def test_fit_does_not_write_over_anything(
     [
         ("compare", TABLE, ["--brakes", "nowhere.yaml"], "nowhere.yaml: no such file"),
         ("compare", None, [], "table.csv: no such file"),
-        ("compare", TABLE + "rail,1,x,3\n", [], "table.csv:5: column 'time_ms': 'x' is not a"),
-        ("fit", TABLE + "rail,0,2,3\n", [], "table.csv:5: the speed of a stop of 'rail' is 0"),
+        ("compare", HEAD + "rail,1,x,3\n", [], "table.csv:3: column 'time_ms': 'x' is not a"),
+        ("fit", HEAD + "rail,0,2,3\n", [], "table.csv:3: the speed of a stop of 'rail' is 0"),
+        ("fit", HEAD + "rail,900,0.2,90\n", [], "table.csv:3: joint 'rail' goes 500 times as far"),
         ("fit", TABLE, ["--parameter", "torque"], "'torque' cannot be fitted; dynamic_torque"),
         ("fit", TABLE, ["-o", "{nowhere}/x.yaml"], "cannot be written: there is no folder"),
         ("fit", TABLE, ["-o", "{here}", "--force"], "is a folder; name a file in it"),
@@ -163,18 +165,49 @@ def test_mistakes(
     assert part in err
 
 
+@pytest.mark.parametrize("command", ["compare", "fit"])
 @pytest.mark.parametrize(
-    ("row", "reason"), [("wrist,1,2,3", "no joint 'wrist'"), ("axis,1,2,3", "joint 'axis' turns")]
+    ("row", "reason"),
+    [
+        ("wrist,1,2,3", "no joint 'wrist'"),
+        ("axis,1,2,3", "joint 'axis' turns"),
+        ("rail,fast,150,125", "column 'speed_mm_per_s': 'fast' is not a number"),
+        ("rail,1000,0.150,125", "joint 'rail' goes 833 times as far as it would at the speed"),
+        ("rail,1,150,125", "goes 833 times"),
+        ("rail,1000,150000,125", "joint 'rail' goes 0.000833 times as far"),
+        ("rail,1000,150,125,9", "'9' stands in column 5, which has no name"),
+    ],
 )
-def test_rows_that_cannot_be_computed_are_listed(
-    tmp_path: Path, capsys: Captured, row: str, reason: str
+def test_rows_that_cannot_be_read_or_computed_are_left_out(
+    tmp_path: Path, capsys: Captured, command: str, row: str, reason: str
 ) -> None:
-    """The others are compared, and the exit code tells."""
-    path = tmp_path / "table.csv"
-    path.write_text(f"{TABLE}{row}\n")
-    assert cli.run(["compare", str(beam(tmp_path)), str(path)]) == 1
+    """Both commands go on with the others, as if it were not there, and the exit code tells."""
+    path, robot = tmp_path / "table.csv", str(beam(tmp_path))
+    path.write_text(FITS)
+    without = printed_json(capsys, command, robot, str(path), quiet=True)
+    path.write_text(f"{FITS}{row}\n")
+    assert cli.run([command, robot, str(path)]) == 1
     out, _ = capsys.readouterr()
-    assert "table.csv:5" in out and reason in out and out.count("rail") > 1
+    assert "Left out" in out and "table.csv:5" in out and reason in out
+    data = printed_json(capsys, command, robot, str(path), code=1, quiet=True)
+    (failed,) = data.get("comparison", data)["failed"]
+    assert (failed["joint"], failed["place"]) == (row.split(",")[0], f"{path}:5")
+    assert reason in failed["reason"]
+    data.get("comparison", data)["failed"] = []
+    assert data == without
+
+
+def test_an_axis_of_which_no_row_is_left_ends_no_fit(tmp_path: Path, capsys: Captured) -> None:
+    """Its only row asks for a stop that its brake does not make; the other axis is fitted."""
+    path, robot = tmp_path / "table.csv", str(beam(tmp_path))
+    lines = "axis,,90,0.0001,\nrail,1000,,150,125\nrail,-2000,,200,300\n"
+    path.write_text(f"joint,speed_mm_per_s,speed_deg_per_s,time_ms,distance_mm\n{lines}")
+    data = printed_json(capsys, "fit", robot, str(path), "--parameter", "delay", code=1, quiet=True)
+    assert [x["joint"] for x in data["parameters"]] == ["rail"]
+    (failed,) = data["comparison"]["failed"]
+    assert (
+        failed["place"] == f"{path}:2" and "do not bring joint 'axis' to rest" in failed["reason"]
+    )
 
 
 def test_a_mistake_is_json_where_json_is_asked_for(

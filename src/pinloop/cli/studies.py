@@ -21,7 +21,7 @@ from ..safety.standards.fit import Fit, fitted
 from ..safety.standards.fit_law import LawFits, fit_law
 from ..safety.standards.published import StoppingTable
 from ..safety.standards.trace_fit import TraceFit, fit_traces
-from ..safety.standards.traces import Overlay, Overlays, StopTrace, align
+from ..safety.standards.traces import Overlay, Overlays, StopTraces, align_each
 from ..safety.studies.cases import CLEARANCE
 from ..safety.studies.headlines import worst_case
 from ..safety.studies.results import Results, results_of
@@ -274,7 +274,7 @@ def _write_stops(
 
 @app.add(
     "compare ur5_robot.urdf examples/ur5_stops.csv",
-    codes="0 done, however well they agree; 1 some stop of the table cannot be computed",
+    codes="0 done, however well they agree; 1 some stop cannot be read or computed",
 )
 def compare(
     robot: RobotFile,
@@ -293,9 +293,9 @@ def compare(
     measured = _measured(table, signal, payload, plot)
     machine, chosen, facts = _machine(robot, brakes)
     if not isinstance(measured, StoppingTable):
-        overlays = [align(machine, trace, chosen) for trace in measured]
-        laid = overlays[0] if len(overlays) == 1 else Overlays(tuple(overlays))
-        return _give_traces(laid, overlays, facts, pictures, as_json)
+        overlays = align_each(machine, measured, chosen)
+        result = overlays.each[0] if len(table) == 1 else overlays
+        return _give_traces(result, overlays, facts, pictures, as_json)
     comparison = compare_stops(measured.attempt(machine, chosen), measured)
     give_result(
         as_json,
@@ -307,7 +307,7 @@ def compare(
 
 @app.add(
     "fit ur5_robot.urdf examples/ur5_stops.csv --parameter viscous -o ur5.brakes.yaml",
-    codes="0 done, however well it fits; 1 some stop of the table cannot be computed",
+    codes="0 done, however well it fits; 1 some stop cannot be read or computed",
 )
 def fit(
     robot: RobotFile,
@@ -354,7 +354,9 @@ def fit(
             raise BadValue("'--law' is fitted to tables of stops; leave it out")
         made = fit_traces(machine, measured, start, parameter or ("dynamic_torque",))
         more = [] if output is None else [made.brakes.to_yaml(output)]
-        return _give_traces(made, made.overlays, facts, pictures, as_json, more)
+        return _give_traces(
+            made, Overlays(made.overlays, made.failed), facts, pictures, as_json, more
+        )
     result: Fit | LawFits
     if law is None:
         result = fitted(machine, measured, start, parameter or ("dynamic_torque",))
@@ -374,7 +376,7 @@ def fit(
 
 def _measured(
     files: list[Path], signal: list[str] | None, payload: list[str] | None, plot: Path | None
-) -> list[StopTrace] | StoppingTable:
+) -> StopTraces | StoppingTable:
     """What files have: recordings of stops, or a table of stops."""
     given, tables = {"signal": signal, "payload": payload}, list(filter(_is_table, files))
     if tables and len(files) > 1:
@@ -395,10 +397,7 @@ def _measured(
     signals = signals or [None] * len(files)
     loads = [weight(word) for word in payload or ("0",)]
     loads *= len(files) if len(loads) == 1 else 1
-    return [
-        StopTrace.from_csv(file, signal=at, payload=load)
-        for file, at, load in zip(files, signals, loads, strict=True)
-    ]
+    return StopTraces.from_csv(files, signals, loads)
 
 
 def _is_table(file: Path) -> bool:
@@ -421,18 +420,18 @@ def _pictures(
 
 def _give_traces(
     result: Overlay | Overlays | TraceFit,
-    overlays: Sequence[Overlay],
+    overlays: Overlays,
     facts: list[Fact],
     pictures: Sequence[Path],
     as_json: str | None,
     written: Sequence[Path] = (),
 ) -> int:
     """Print what came out of recordings, and draw them."""
-    for laid, path in zip(overlays, pictures, strict=False):
+    for laid, path in zip(overlays.each, pictures, strict=False):
         laid.plot().savefig(path)
     files = [*written, *pictures]
     give_result(as_json, result.as_dict, lambda: result.table(facts), files)
-    return Exit.DONE
+    return Exit.FAILED if overlays.failed else Exit.DONE
 
 
 def _machine(robot: RobotFile, brakes: Path | None) -> tuple[Mechanism, Brakes, list[Fact]]:

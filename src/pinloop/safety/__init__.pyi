@@ -37,7 +37,7 @@ from .standards.guard_distance import MinimumDistance as MinimumDistance
 from .standards.guard_distance import minimum_distance as minimum_distance
 from .standards.interpolation import StopInterpolation as StopInterpolation
 from .standards.interpolation import interpolate_stops as interpolate_stops
-from .standards.published import Measured as Measured
+from .standards.measured import Measured as Measured
 from .standards.published import StoppingTable as StoppingTable
 from .standards.separation import separation as separation
 from .standards.separation_terms import Separation as Separation

@@ -12,7 +12,8 @@ import pytest
 import pinloop as pl
 from pinloop.cli.main import run
 from pinloop.safety.brakes.laws import LAWS
-from pinloop.safety.standards.published import Measured, StoppingTable
+from pinloop.safety.standards.measured import Measured
+from pinloop.safety.standards.published import StoppingTable
 
 from ...states import URDF
 from ...states import robot as loaded

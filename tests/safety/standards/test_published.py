@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ HEAD = "joint,speed_deg_per_s,time_s,angle_deg\n"
         ("joint,speed_deg_per_s,pose_a\na,90,1\n", "has the column 'pose_a'"),
         ("joint,speed_deg_per_s,joint\na,90,b\n", "has the column 'joint' twice"),
         (HEAD + "a,fast,0.1,5\n", "table.csv:2: column 'speed_deg_per_s': 'fast' is not a number"),
-        (HEAD + "a,90,0.1,5\na,90,nan,5\n", "table.csv:3: column 'time_s': 'nan' is not a number"),
+        (HEAD + "a,90,nan,5\na,0,1,5\n", "table.csv:2: column 'time_s': 'nan' is not a number"),
         (HEAD + "a,90,0.1,inf\n", "column 'angle_deg': 'inf'"),
         (HEAD + "a,,0.1,5\n", "table.csv:2: gives no speed of joint 'a'"),
         (HEAD + ",90,0.1,5\n", "table.csv:2: names no joint"),
@@ -267,12 +268,19 @@ def test_digits_tell_how_numbers_are_rounded(tmp_path: Path) -> None:
 def test_numbers_that_cannot_be_are_doubted_or_refused() -> None:
     """A time of 0.3 in a column of ms; a pose of 9000 deg."""
     seconds = pl.safety.Measured("joint_3", 1.0, 3e-4, 0.12, place="table.csv:7")
-    assert "table.csv:7: joint 'joint_3' goes 400 times as far" in seconds.doubt
-    assert pl.safety.Measured("joint_3", 1.0, 0.3, 0.12).doubt == ""
+    assert "joint 'joint_3' goes 400 times as far" in seconds.doubt
+    with pytest.raises(pl.LoadError, match=r"csv:7: .*goes 400 times as far"):
+        pl.safety.StoppingTable((seconds,)).for_robot(pl.example("six_axis_arm"))
+    plain = pl.safety.Measured("joint_3", 1.0, 0.3, 0.12)
+    degrees = pl.safety.Measured("joint_3", 100.0, 0.3, None)
+    with pytest.raises(pl.BadValue, match=r"moves at 100 rad/s at the signal, [\d.]+ times its"):
+        degrees.check(pl.example("six_axis_arm"))
+    replace(degrees, speed=10.0).check(pl.example("six_axis_arm"))
+    assert plain.doubt == ""
     arm = pl.example("six_axis_arm")
     brakes = pl.Brakes.from_yaml(pl.example_file("six_axis_arm.brakes.yaml"))
     beyond = pl.safety.Measured("joint_2", 1.0, 0.3, 0.12, pose={"joint_3": 50.0 * np.pi})
     with pytest.raises(pl.BadValue, match="joint 'joint_3' at 9000 deg, outside its limits, -230"):
         beyond.stop(arm, brakes)
-    compared = pl.safety.compare([seconds.stop(arm, brakes)], pl.safety.StoppingTable((seconds,)))
-    assert compared.warnings[0] == seconds.doubt
+    compared = pl.safety.compare([plain.stop(arm, brakes)], pl.safety.StoppingTable((seconds,)))
+    assert compared.warnings[0] == f"table.csv:7: {seconds.doubt}"

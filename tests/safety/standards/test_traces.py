@@ -150,6 +150,24 @@ def test_the_commands_take_recordings(
     assert Path("two-1.png").exists() and Path("two-2.png").exists()
     assert cli.run(["fit", *both, *at, "-o", "both.brakes.yaml"]) == 0
     assert "0.30000" in capsys.readouterr().out
+    # In mrad, which nobody says; and no recording at all.
+    table[:, 1:] *= 1e3
+    np.savetxt("mrad.csv", table, delimiter=",", header=",".join(names), comments="")
+    Path("empty.csv").write_text("time_s,joint_1_rad\n0,x\n")
+    four, at = [words[0], "empty.csv", "trace.csv", "mrad.csv", *words[2:]], ["--signal", "234.5ms"]
+    times = ["--signal", "0", *at, "--signal", "300ms"]
+    for command in ("compare", "fit"):
+        assert cli.run([command, *four, *times, "--json"]) == 1
+        data = json.loads(capsys.readouterr().out)
+        assert [Path(x["place"]).name for x in data["failed"]] == ["empty.csv:2", "mrad.csv"]
+        assert "'x', which is no finite number" in data["failed"][0]["reason"]
+        assert "times its velocity limit" in data["failed"][1]["reason"]
+        assert cli.run([command, *words, *at, "--json"]) == 0
+        alone = json.loads(capsys.readouterr().out)
+        kept = (data["recordings"][0], alone) if command == "compare" else (data, alone)
+        assert kept[0] | {"failed": []} == kept[1] | {"failed": []}
+        assert cli.run([command, *four, *times]) == 1
+        assert "Left out" in capsys.readouterr().out
     for wrong, why in (
         (["--signal", "1"], "once for each"),
         (["--payload", "1kg", "--payload", "1kg", "--payload", "1kg"], "3 times for 2"),

@@ -27,7 +27,7 @@ from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import JOINT_PARAMETERS, Source
 from ..stopping import StopResult
 from .fitted_values import SIGMAS, Fitted, correlations, six_digits
-from .published import Measured
+from .measured import Measured
 
 OF_LAW = ("deceleration", "ramp_time", "jerk", "time_constant", "drive_torque", "torque_share")
 """Parameters of controlled stops: all of them above zero."""
@@ -345,10 +345,9 @@ class AxisFit:
         for place in places:
             if np.all(np.isfinite(self.errors(place))):
                 return place
-        way_out = "start from stronger ones, or fit dynamic_torque too"
         raise BadValue(
             f"the brakes from which the fit starts do not bring joint '{self.joint}' to rest in "
-            f"every stop of the table; {next((x.doubt for x in self.rows if x.doubt), way_out)}"
+            "every stop of the table; start from stronger ones, or fit dynamic_torque too"
         )
 
     def _seen(self, slopes: Array) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from ...tables.report import Block, Cell, KeyValues, Notes, Report, Reported, Ta
 from ..stopping import StopResult
 from ..stopping.intervals import Guesses
 from ..stopping.result_document import PLANNING_AID
-from .published import Measured, StoppingTable
+from .measured import Measured
+from .published import FailedRow, StoppingTable
 
 _SAME_SPEED = 0.01
 """Part by which speeds may differ; published ones are rounded."""
@@ -70,7 +71,7 @@ class Compared:
     def mismatches(self) -> tuple[str, ...]:
         """In what the computed stop is another one than the published one, a sentence each."""
         row, units = self.measured, TURNING if self.unit == TURNING.si else SLIDING
-        sentences = [row.doubt] if row.doubt else []
+        sentences = [f"{row.place or 'a row'}: {row.doubt}"] if row.doubt else []
         if abs(self.speed - row.speed) > _SAME_SPEED * abs(row.speed):
             speeds = [f"{units.factor * v:.4g} {units.shown}/s" for v in (self.speed, row.speed)]
             sentences.append(
@@ -110,14 +111,6 @@ class Compared:
         }
 
 
-@dataclass(frozen=True)
-class FailedRow:
-    """A row of a table whose stop cannot be computed, and why."""
-
-    measured: Measured
-    reason: str
-
-
 @public
 @dataclass(frozen=True)
 class Comparison(Reported):
@@ -127,7 +120,7 @@ class Comparison(Reported):
         rows: the rows.
         source: where the published ones come from.
         robot: name of the robot.
-        failed: rows whose stops cannot be computed.
+        failed: rows that cannot be read, or whose stops cannot be computed.
         guesses: brake data that are guesses.
     """
 
@@ -158,13 +151,7 @@ class Comparison(Reported):
             for units in (TURNING, SLIDING)
             if (rows := [row for row in self.rows if row.unit == units.si])
         ]
-        if self.failed:
-            lines = [
-                (x.measured.joint, x.measured.place or "-", Cell(x.reason, "bad"))
-                for x in self.failed
-            ]
-            headings = ("<axis", "<row", "<reason")
-            grids.append(Table.of("Rows that cannot be computed", headings, lines))
+        grids += failed_rows(self.failed)
         if self.warnings:
             grids.append(Notes.of("Not comparable", self.warnings, "caution"))
         return tuple(grids)
@@ -176,10 +163,7 @@ class Comparison(Reported):
             "robot": self.robot,
             "source": self.source,
             "rows": [row.as_dict() for row in self.rows],
-            "failed": [
-                {"joint": x.measured.joint, "place": x.measured.place, "reason": x.reason}
-                for x in self.failed
-            ],
+            "failed": [asdict(row) for row in self.failed],
             "warnings": list(self.warnings),
         }
 
@@ -206,10 +190,13 @@ def compare(
         )
     pairs = list(zip(table.rows, stops, strict=True))
     rows = tuple(_compared(row, stop) for row, stop in pairs if isinstance(stop, StopResult))
-    failed = tuple(FailedRow(row, str(x)) for row, x in pairs if isinstance(x, PinloopError))
+    failed = [
+        FailedRow(row.joint, row.place, str(x)) for row, x in pairs if isinstance(x, PinloopError)
+    ]
     robot = next((stop.robot.name for stop in stops if isinstance(stop, StopResult)), "")
     guesses = (stop.guesses for stop in stops if isinstance(stop, StopResult))
-    return Comparison(rows, table.source, robot, failed, next(guesses, Guesses(())))
+    failed = [*table.failed, *failed]
+    return Comparison(rows, table.source, robot, tuple(failed), next(guesses, Guesses(())))
 
 
 def _compared(measured: Measured, result: StopResult) -> Compared:
@@ -227,6 +214,12 @@ def _compared(measured: Measured, result: StopResult) -> Compared:
 
 
 # -- for reading --------------------------------------------------------------------------------
+
+
+def failed_rows(failed: Iterable[FailedRow]) -> list[Block]:
+    """What was left out and why, if there is any."""
+    lines = [(x.joint or "-", x.place or "-", Cell(x.reason, "bad")) for x in failed]
+    return [Table.of("Left out", ("<axis", "<row", "<reason"), lines)] if lines else []
 
 
 def _grid(rows: Sequence[Compared], units: Units) -> Table:

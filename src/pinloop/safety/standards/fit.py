@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...boundary.arguments import public
-from ...errors import BadValue, PinloopError, PinloopWarning
+from ...errors import BadValue, PinloopWarning
 from ...model.mechanism import Mechanism
 from ...tables.number_format import listed
 from ...tables.report import Cell, KeyValues, Notes, Report, Reported, Table
@@ -19,9 +19,10 @@ from ..brakes.brakes import Brakes
 from ..stopping import StopResult
 from ..stopping.result_document import PLANNING_AID
 from .axis_fit import FITTABLE, OF_LAW, SAME_STOP, AxisFit, Solution, ramp_sizes, stop_key
-from .comparison import Comparison, FailedRow, compare
+from .comparison import Comparison, compare
 from .fitted_values import Fitted
-from .published import Measured, StoppingTable
+from .measured import Measured
+from .published import StoppingTable
 
 _ROUNDS = 8
 """How often all axes are fitted, at most."""
@@ -100,8 +101,8 @@ def fit_brakes(
     of an axis may matter when another one stops, all are fitted again until nothing changes. Where
     the rows do not identify a parameter, or only a combination, a warning says so: such a value is
     one of many. Errors count by the rounding and the weight of rows, and by how much the table
-    scatters besides. Rows whose stops cannot be computed are left out; the comparison of the fit
-    names them. The static torque of a brake keeps its ratio to the dynamic one.
+    scatters besides. Rows that cannot be read, or whose stops cannot be computed, are left out and
+    are in ``comparison.failed``. The static torque of a brake keeps its ratio to the dynamic one.
 
     Args:
         robot: the mechanism.
@@ -111,7 +112,8 @@ def fit_brakes(
         arguments: all else that `stop` takes.
 
     Raises:
-        BadValue: a parameter cannot be fitted, or an axis of the table has no brake.
+        BadValue: a parameter cannot be fitted.
+        PinloopError: no row of the table is left.
     """
     fit = fitted(robot, table, brakes, parameters, **arguments)
     for note in fit.warnings:
@@ -127,16 +129,14 @@ def fitted(
     **arguments: Any,
 ) -> Fit:
     """As `fit_brakes`, but what the data does not tell is in the result only."""
-    table, failed = _possible_rows(robot, table)
+    table = table.possible(robot, brakes)
     names = _checked(table, brakes, parameters)
     brakes = _with_start(brakes, table, names)
     solved: dict[str, Solution] = {}
     known: dict[Hashable, StopResult] = {}
-    lost: list[FailedRow] = []
     for _ in range(_ROUNDS):
         most = 0.0
-        for joint in dict.fromkeys(row.joint for row in table.rows):
-            rows = [row for row in table.rows if row.joint == joint and row.numbers]
+        for joint, rows in _axes(table):
             axis = AxisFit(robot, brakes, joint, rows, names, arguments, table.source, known)
             if joint in solved:
                 # Have the brakes of the other axes changed its stops since it was fitted?
@@ -146,14 +146,24 @@ def fitted(
                     continue
             else:
                 most = np.inf
-                axis, unstopped = _startable(axis)
-                lost += unstopped
-                table = _without(table, [x.measured for x in unstopped])
+                unstopped = _unstopped(axis)
+                table = table.without(unstopped)
+                rows = [row for row in rows if not any(row is x for x, _ in unstopped)]
+                if not rows:
+                    continue
+                axis = replace(axis, rows=rows)
             solved[joint] = axis.solve(anew=joint not in solved)
             brakes = solved[joint].brakes
         if most < SAME_STOP:
             break
+    if not solved:
+        raise table.failed[-1].error
     notes = [note for solution in solved.values() for note in solution.notes]
+    notes += [
+        f"joint '{joint}': the table has neither a time nor an angle to fit its brake to"
+        for joint in dict.fromkeys(row.joint for row in table.rows)
+        if joint not in solved
+    ]
     if most >= SAME_STOP:
         notes.append(
             f"the brakes of the axes change each other's stops by {100 * most:.2g} % even after "
@@ -163,50 +173,35 @@ def fitted(
     # What was followed for long enough in the search is followed no further.
     made = {key: stop for key, stop in known.items() if stop.outcome != "time-out"}
     results = [
-        made.get(stop_key(row, brakes)) or row.stop(robot, brakes, **arguments)
+        made.get(stop_key(row, brakes)) or row.attempt(robot, brakes, **arguments)
         for row in table.rows
     ]
     values = tuple(value for solution in solved.values() for value in solution.parameters)
-    comparison = compare(results, table)
-    comparison = replace(comparison, failed=(*failed, *lost))
-    return Fit(brakes, values, comparison, tuple(notes))
+    return Fit(brakes, values, compare(results, table), tuple(notes))
 
 
-def _possible_rows(robot: Mechanism, table: StoppingTable) -> tuple[StoppingTable, list[FailedRow]]:
-    """The rows whose stops can begin, and those that cannot: no such joint, no such pose."""
-    failed = []
+def _axes(table: StoppingTable) -> list[tuple[str, list[Measured]]]:
+    """The axes that have numbers to be fitted to, and their rows that give these."""
+    rows: dict[str, list[Measured]] = {}
     for row in table.rows:
-        try:
-            row.state(robot)
-        except PinloopError as error:
-            failed.append(FailedRow(row, str(error)))
-    if len(failed) == len(table.rows):
-        table.for_robot(robot)
-        table.rows[0].state(robot)
-    return _without(table, [x.measured for x in failed]), failed
+        if row.numbers:
+            rows.setdefault(row.joint, []).append(row)
+    return [*rows.items()]
 
 
-def _without(table: StoppingTable, rows: Sequence[Measured]) -> StoppingTable:
-    """A table without some rows."""
-    return replace(table, rows=tuple(x for x in table.rows if not any(x is row for row in rows)))
-
-
-def _startable(axis: AxisFit) -> tuple[AxisFit, list[FailedRow]]:
-    """The axis with the rows in which it comes to rest at all, and the others."""
+def _unstopped(axis: AxisFit) -> list[tuple[Measured, str]]:
+    """The rows in which the axis does not come to rest, and why; all if it does only one by one."""
     try:
         axis.start()
-    except BadValue:
-        failed = []
+    except BadValue as together:
+        failures = []
         for row in axis.rows:
             try:
                 replace(axis, rows=[row]).start()
             except BadValue as error:
-                failed.append(FailedRow(row, str(error)))
-        if len(failed) in (0, len(axis.rows)):
-            raise
-        rows = [row for row in axis.rows if not any(row is x.measured for x in failed)]
-        return replace(axis, rows=rows), failed
-    return axis, []
+                failures.append((row, str(error)))
+        return failures or [(row, str(together)) for row in axis.rows]
+    return []
 
 
 def _with_start(brakes: Brakes, table: StoppingTable, names: Sequence[str]) -> Brakes:
@@ -247,18 +242,15 @@ def _checked(table: StoppingTable, brakes: Brakes, parameters: Sequence[str]) ->
         if name not in FITTABLE:
             raise BadValue(f"'{name}' cannot be fitted; {', '.join(FITTABLE)} can")
     for row in table.rows:
-        joint = row.joint
-        if joint not in brakes.joints:
-            raise BadValue(f"the table has joint '{joint}', for which there is no brake to fit")
-        brake = brakes.joints[joint]
+        joint, brake = row.joint, brakes.joints[row.joint]
         for name in names:
             if not brake.uses(name):
                 what = f"a brake of kind {brake.kind}"
                 if name in OF_LAW:
                     what = f"a drive that stops by the law {brake.law}"
                 raise BadValue(f"joint '{joint}' has {what}: it has no {name} that could be fitted")
-        if not any(other.numbers for other in table.rows if other.joint == joint):
-            raise BadValue(f"the table has neither a time nor an angle for joint '{joint}'")
+    if not _axes(table):
+        raise BadValue("the table has neither a time nor an angle: nothing can be fitted")
     return names
 
 

@@ -20,7 +20,8 @@ from ..brakes.brakes import Brakes
 from ..brakes.laws import LAWS, StopLaw, law_by_name
 from ..stopping.result_document import PLANNING_AID
 from .fit import Fit, fitted
-from .published import Measured, StoppingTable
+from .measured import Measured
+from .published import StoppingTable
 
 
 @dataclass(frozen=True)
@@ -144,12 +145,11 @@ def fit_law(
 
     Raises:
         BadValue: a stop of the table has no ramp, or no law can be fitted.
+        PinloopError: no row of the table is left.
     """
+    table = table.possible(robot, brakes)
     if any(row.number == 0 for row in table.rows):
         raise BadValue("the table has stops of category 0, in which no law slows drives down")
-    for row in table.for_robot(robot).rows:
-        if row.joint not in brakes.joints:
-            raise BadValue(f"the table has joint '{row.joint}', for which there is no drive to fit")
     tried = [
         _fitted_law(robot, table, brakes, law_by_name(name), arguments)
         for name in dict.fromkeys([laws] if isinstance(laws, str) else laws)
@@ -175,14 +175,15 @@ def _fitted_law(
     except PinloopError as error:
         return LawFit(law, None, problem=str(error))
     errors: list[float] = []
-    for number, row in enumerate(table.rows, 1):
-        others = [x for x in table.rows if x is not row and x.joint == row.joint and x.numbers]
+    rows = [x.measured for x in whole.comparison.rows]
+    for number, row in enumerate(rows, 1):
+        others = [x for x in rows if x is not row and x.joint == row.joint and x.numbers]
         if not (others and row.numbers):
             continue
         try:
             errors += row.errors(row.stop(robot, fit(others).brakes, **arguments)).tolist()
         except PinloopError as error:
-            return LawFit(law, whole, problem=f"without row {number}: {error}")
+            return LawFit(law, whole, problem=f"without {row.place or f'row {number}'}: {error}")
     return LawFit(law, whole, tuple(errors), "" if errors else "no row can be held out")
 
 

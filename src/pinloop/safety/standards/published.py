@@ -1,224 +1,39 @@
-"""Stops of one axis each that somebody has published or measured, and the CSV file of them."""
+"""Tables of measured stops, and the CSV file of one."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ...assembly.assemble import assemble, consistent_velocity
-from ...assembly.search import outside_limits
 from ...boundary.arguments import public
 from ...boundary.csv import read_table_rows
-from ...boundary.marks import Array
 from ...errors import BadValue, LoadError, PinloopError, listed
 from ...model.mechanism import Mechanism
-from ...tables.number_format import units_of
 from ...units import UNITS, column_name
 from ..brakes.brakes import Brakes
-from ..stopping import Payload, StopResult, stop
-from ..stopping.categories import as_category
-from ..stopping.safety_functions import SafetyFunction, function_by_name
-
-_NUMBERS = ("time", "angle", "power_off", "brakes_closed")
-"""What a row may give of how a stop came out."""
-_LEAST_SHAPE, _LARGEST_SHAPE = 0.05, 5.0
-"""Shapes beyond these are mistakes rather than stops, see `Measured.doubt`."""
-_OWN = ("q", "v", "trigger", "brakes", "payload", "category")
-"""Arguments of `stop` that a row gives."""
+from ..stopping import StopResult
+from ..stopping.safety_functions import function_by_name
+from .measured import NUMBERS, Measured
 
 
-@public
 @dataclass(frozen=True)
-class Measured:
-    """One stop of one axis, the others at rest. Sliding joints: m for rad.
-
-    Args:
-        joint: the axis.
-        speed: its speed at the signal, signed [rad/s].
-        time: stopping time from the signal [s]; None if not given.
-        angle: stopping angle from the signal, as a size [rad]; None if not given.
-        pose: coordinates of joints at the signal [rad]; the others are at zero.
-        payload: a point at the tool [kg].
-        category: of the stop: 0, 1, 2, or a safety function; "SS1-t" needs the power_off.
-        units: per joint "rad" or "m" where it is known what its numbers are; compared with the
-            robot.
-        place: where this stop stands, e.g. "table.csv:3".
-        power_off: from the signal until the torque of the drives is gone [s]; None if not given.
-        brakes_closed: from the signal until all brakes have their full torque [s]; likewise.
-        rounding: half the unit of the last digit, in SI units, per number that is given: "time",
-            "angle", "power_off", "brakes_closed"; a file tells it by its digits.
-        weight: how much the stop counts in a fit, beside others with 1: as a mean of so many stops.
-    """
+class FailedRow:
+    """A row of a table, or a recording, whose stop cannot be read or computed, and why."""
 
     joint: str
-    speed: float
-    time: float | None
-    angle: float | None
-    pose: Mapping[str, float] = field(default_factory=dict)
-    payload: float = 0.0
-    category: int | str = 0
-    units: Mapping[str, str] = field(default_factory=dict)
-    place: str = field(default="", compare=False)
-    power_off: float | None = None
-    brakes_closed: float | None = None
-    rounding: Mapping[str, float] = field(default_factory=dict)
-    weight: float = 1.0
-
-    def __post_init__(self) -> None:
-        of = f"of a stop of '{self.joint}'"
-        if not (math.isfinite(self.speed) and self.speed != 0.0):
-            raise BadValue(f"the speed {of} is {self.speed}; it must be a number other than 0")
-        for name, value in self.given.items():
-            if value is not None and not (math.isfinite(value) and value > 0.0):
-                raise BadValue(f"the {name} {of} is {value}; it is a size and must be above 0")
-        for name, half in self.rounding.items():
-            if name not in _NUMBERS or not 0.0 <= half < math.inf:
-                raise BadValue(
-                    f"the rounding {of} has {name}: {half}; give sizes for {', '.join(_NUMBERS)}"
-                )
-        if not 0.0 < self.weight < math.inf:
-            raise BadValue(f"the weight {of} is {self.weight}; it must be above 0")
-        if not (math.isfinite(self.payload) and self.payload >= 0.0):
-            raise BadValue(f"the payload {of} is {self.payload} kg; it must be 0 or more")
-        if self.function is None and self.category not in (0, 1, 2):
-            raise BadValue(
-                f"the category {of} is {self.category}; it must be 0, 1 or 2, or the name of a "
-                "safety function such as SS1-r"
-            )
-        if self.function is SafetyFunction.SS1_T and self.power_off is None:
-            raise BadValue(f"the power_off {of} is not known, by which SS1-t is timed; give it")
+    place: str
+    reason: str
 
     @property
-    def function(self) -> SafetyFunction | None:
-        """Safety function that the category is named by."""
-        return function_by_name(self.category) if isinstance(self.category, str) else None
-
-    @property
-    def number(self) -> int:
-        """Number of the category."""
-        return as_category(self.category, time_limit=self._limit(0.0)).number
-
-    def _limit(self, reaction: float) -> float | None:
-        """Time limit of the stop, with the time that the chain takes beside it [s]."""
-        if self.function is not SafetyFunction.SS1_T or self.power_off is None:
-            return None
-        return self.power_off - reaction
-
-    @property
-    def given(self) -> dict[str, float]:
-        """The numbers that are given."""
-        return {name: x for name in _NUMBERS if (x := getattr(self, name)) is not None}
-
-    @property
-    def rounded(self) -> Array:
-        """Standard deviations of the logarithms of ``given`` by rounding: even within an interval.
-
-        Zero where the rounding is not known.
-        """
-        halves = [self.rounding.get(name, 0.0) / value for name, value in self.given.items()]
-        return np.array(halves) / math.sqrt(3.0)
-
-    @property
-    def numbers(self) -> int:
-        """How many of time, angle, and instants of power and brakes are given."""
-        return len(self.given)
-
-    @property
-    def shape(self) -> float | None:
-        """Measured ``d / (v0 t)``: at least 1/2 for a delay and a constant deceleration."""
-        if self.time is None or self.angle is None:
-            return None
-        return self.angle / (abs(self.speed) * self.time)
-
-    @property
-    def doubt(self) -> str:
-        """What is hardly possible about its numbers, as where a unit is wrong; else empty."""
-        if self.shape is None or _LEAST_SHAPE <= self.shape <= _LARGEST_SHAPE:
-            return ""
-        return (
-            f"{self.place or 'a row'}: joint '{self.joint}' goes {self.shape:.3g} times as far as "
-            "at the speed of the signal in the whole time; are the units right?"
-        )
-
-    @property
-    def likely_time(self) -> float:
-        """Time that the stop takes, about, if it is not given [s]."""
-        if self.time is None and self.angle is not None:
-            return 2.0 * self.angle / abs(self.speed)
-        assert self.given, "a row without numbers is not fitted"
-        return next(iter(self.given.values()))
-
-    def errors(self, result: StopResult) -> Array:
-        """Logarithms of computed over measured numbers; infinite if the axis moves on."""
-        joint = result.joints[self.joint]
-        computed = {
-            "time": joint.time,
-            "angle": abs(joint.angle),
-            "power_off": result.power_off or 0.0,
-            "brakes_closed": result.brakes_closed or 0.0,
-        }
-        ratios = [computed[name] / given for name, given in self.given.items()]
-        if joint.state == "moving" or min(ratios, default=1.0) <= 0.0:
-            return np.full(len(ratios), np.inf)
-        return np.asarray(np.log(ratios))
-
-    def check(self, robot: Mechanism) -> None:
-        """Check that a robot has these joints, and with these units.
-
-        Raises:
-            UnknownName: the robot has no such joint.
-            BadValue: the joint has several degrees of freedom, or slides where it should turn.
-        """
-        for name in (self.joint, *self.pose):
-            dof = robot.coordinates(name).nv
-            if dof != 1:
-                raise BadValue(f"joint '{name}' has {dof} degrees of freedom; an axis has one")
-            given, si = self.units.get(name), units_of(robot, name).si
-            if given not in (None, si):
-                does = "slides" if si == "m" else "turns"
-                raise BadValue(
-                    f"joint '{name}' {does}, but its numbers are given in {given} and its like; "
-                    f"give them in {si} and its like"
-                )
-
-    def state(self, robot: Mechanism, brakes: Brakes | None = None) -> tuple[Array, Array]:
-        """Configuration and velocity at the signal; joints with brakes but its own are at rest.
-
-        Raises:
-            PinloopError: see `check`; or loops do not close in this pose.
-        """
-        self.check(robot)
-        q, v = robot.configuration(dict(self.pose)), robot.velocity({self.joint: self.speed})
-        for name, *values, _ in outside_limits(robot, q, self.pose):
-            units = units_of(robot, name)
-            at, low, high = (f"{units.factor * value:.5g}" for value in values)
-            raise BadValue(
-                f"the pose has joint '{name}' at {at} {units.shown}, outside its limits, {low} to "
-                f"{high} {units.shown}"
-            )
-        if robot.loops or robot.couplings:
-            q = assemble(robot, fixed=dict(self.pose))
-            others = {} if brakes is None else {n: 0.0 for n in brakes.joints if n != self.joint}
-            v = consistent_velocity(robot, q, {**others, self.joint: self.speed})
-        return q, v
-
-    def stop(self, robot: Mechanism, brakes: Brakes, **arguments: Any) -> StopResult:
-        """Make this stop; ``arguments`` are all else that `stop` takes."""
-        for name in _OWN:
-            if name in arguments:
-                raise BadValue(f"'{name}' is given by each row of the table; leave it out")
-        q, v = self.state(robot, brakes)
-        load = Payload(self.payload) if self.payload else None
-        limit = self._limit(brakes.chain.command + brakes.chain.drive_off)
-        category = as_category(self.category, time_limit=limit)
-        return stop(robot, q, v, brakes=brakes, payload=load, category=category, **arguments)
+    def error(self) -> PinloopError:
+        """The error of a command that has nothing else to go on with."""
+        return LoadError(self.reason, source=self.place) if self.place else BadValue(self.reason)
 
 
 @public
@@ -229,15 +44,17 @@ class StoppingTable:
     Args:
         rows: the stops.
         source: where they come from.
+        failed: rows that were left out: they cannot be read, or their stops cannot be computed.
     """
 
     rows: tuple[Measured, ...]
     source: str = ""
+    failed: tuple[FailedRow, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(self.rows))
         if not self.rows:
-            raise BadValue("the table of stops is empty")
+            raise self.failed[0].error if self.failed else BadValue("the table of stops is empty")
 
     @classmethod
     def from_csv(cls, path: str | Path) -> StoppingTable:
@@ -250,15 +67,21 @@ class StoppingTable:
         ``category``, ``note``, and ``<joint>_pose_deg`` (or ``_rad``, ``_m``, ``_mm``) for
         coordinates at the signal. Unknown cells stay empty. Times and angles are rounded to the
         digits that are written: "0.3" is 0.3 +- 0.05. Lines that begin with ``#`` are
-        comments.
+        comments. Rows that cannot be read are left out, and are in ``failed``.
 
         Raises:
-            LoadError: the file cannot be read; names file, line and column.
+            LoadError: the file cannot be read, or none of its rows; names file, line and column.
         """
-        return cls(tuple(_read_stops(path)), str(path))
+        rows, failed = list[Measured](), list[FailedRow]()
+        for line in _read_lines(path):
+            try:
+                rows.append(line.stop())
+            except LoadError as error:
+                failed.append(FailedRow(line.cells.get("joint", ""), line.place, error.problem))
+        return cls(tuple(rows), str(path), tuple(failed))
 
     def for_robot(self, robot: Mechanism) -> StoppingTable:
-        """Check that a robot has the joints of all rows.
+        """Check that no row has failed, and that a robot has the joints of all.
 
         Returns:
             The same object.
@@ -266,6 +89,8 @@ class StoppingTable:
         Raises:
             PinloopError: it does not; a `LoadError` with file and line if they are known.
         """
+        if self.failed:
+            raise self.failed[0].error
         for row in self.rows:
             try:
                 row.check(robot)
@@ -274,6 +99,23 @@ class StoppingTable:
                     raise LoadError(str(error), source=row.place) from None
                 raise
         return self
+
+    def without(self, failures: Iterable[tuple[Measured, str]]) -> StoppingTable:
+        """Leave out rows, each with the reason; an error if none is left."""
+        failures = list(failures)
+        rows = tuple(row for row in self.rows if not any(row is x for x, _ in failures))
+        failed = [FailedRow(row.joint, row.place, reason) for row, reason in failures]
+        return replace(self, rows=rows, failed=(*self.failed, *failed))
+
+    def possible(self, robot: Mechanism, brakes: Brakes) -> StoppingTable:
+        """Leave out rows whose stops cannot begin: no such joint, pose, brake; wrong units."""
+        failures = []
+        for row in self.rows:
+            try:
+                row.state(robot, brakes)
+            except PinloopError as error:
+                failures.append((row, str(error)))
+        return self.without(failures)
 
     def stops(self, robot: Mechanism, brakes: Brakes, **arguments: Any) -> tuple[StopResult, ...]:
         """Make all these stops; ``arguments`` are all else that `stop` takes."""
@@ -284,14 +126,7 @@ class StoppingTable:
         self, robot: Mechanism, brakes: Brakes, **arguments: Any
     ) -> tuple[StopResult | PinloopError, ...]:
         """As `stops`, but go on after a row that fails; its error is in the place of its stop."""
-
-        def stop_or_error(row: Measured) -> StopResult | PinloopError:
-            try:
-                return row.stop(robot, brakes, **arguments)
-            except PinloopError as error:
-                return error
-
-        return tuple(map(stop_or_error, self.rows))
+        return tuple(row.attempt(robot, brakes, **arguments) for row in self.rows)
 
 
 # -- the file --------------------------------------------------------------------------------
@@ -317,7 +152,7 @@ _KNOWN = (*_OTHERS, *(name for columns in _QUANTITIES.values() for name in colum
 _POSE = re.compile(r"(?s)(?P<joint>.+)_pose_(?P<unit>rad|deg|mm|m)")
 
 
-def _read_stops(path: str | Path) -> Iterator[Measured]:
+def _read_lines(path: str | Path) -> Iterator[_Line]:
     source = str(path)
     rows = read_table_rows(path, "table of stops")
     lines = [row for row in rows if not row.cells[0].startswith("#")]
@@ -330,7 +165,7 @@ def _read_stops(path: str | Path) -> Iterator[Measured]:
     if not rest:
         raise LoadError("has no row below the names of columns", source=source, line=number)
     for number, cells in rest:
-        yield _Line(source, number, names, cells).stop()
+        yield _Line(source, number, names, cells)
 
 
 def _check_names(names: Sequence[str], source: str, line: int) -> None:
@@ -358,19 +193,20 @@ class _Line:
     """One line, cell by cell."""
 
     def __init__(self, source: str, number: int, names: list[str], cells: list[str]) -> None:
-        self.source, self.number = source, number
-        for k, cell in enumerate(cells):
-            if cell.strip() and (k >= len(names) or not names[k]):
-                raise self.wrong(f"'{cell.strip()}' stands in column {k + 1}, which has no name")
-        texts = (cell.strip() for cell in cells)
-        self.cells = {n: text for n, text in zip(names, texts, strict=False) if n and text}
+        self.place = f"{source}:{number}"
+        named = zip_longest(names, cells, fillvalue="")
+        self.unnamed = next(((k, x) for k, (n, x) in enumerate(named, 1) if x and not n), None)
+        self.cells = {n: text for n, text in zip(names, cells, strict=False) if n and text}
         self.units: dict[str, str] = {}
 
     def wrong(self, problem: str) -> LoadError:
-        return LoadError(problem, source=self.source, line=self.number)
+        return LoadError(problem, source=self.place)
 
     def stop(self) -> Measured:
         """The stop of the line, in SI units."""
+        if self.unnamed is not None:
+            column, text = self.unnamed
+            raise self.wrong(f"'{text}' stands in column {column}, which has no name")
         joint = self.cells.get("joint", "")
         if not joint:
             raise self.wrong("names no joint")
@@ -386,17 +222,16 @@ class _Line:
                 raise self.wrong(f"column 'category': {category} is not 0, 1 or 2")
             category = int(number)
         power_off, closed = (self.quantity(name, joint) for name in ("power_off", "brakes_closed"))
-        rounding = {name: half for name in _NUMBERS if (half := self.rounding(name)) is not None}
+        rounding = {name: half for name in NUMBERS if (half := self.rounding(name)) is not None}
         weight = self.number_in("weight") if "weight" in self.cells else 1.0
         payload = self.number_in("payload_kg") if "payload_kg" in self.cells else 0.0
-        place = f"{self.source}:{self.number}"
         try:
             return Measured(
-                joint, speed, time, angle, pose, payload, category, self.units, place, power_off,
-                closed, rounding, weight,
+                joint, speed, time, angle, pose, payload, category, self.units, self.place,
+                power_off, closed, rounding, weight,
             )  # fmt: skip
         except BadValue as error:
-            raise LoadError(str(error), source=place) from None
+            raise self.wrong(str(error)) from None
 
     def quantity(self, name: str, joint: str) -> float | None:
         """A quantity that may stand in one of several columns."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,9 +20,11 @@ from ...tolerances import FIT_STEP, LEAST_TORQUE
 from ..brakes.brakes import Brakes
 from ..stopping.result_document import PLANNING_AID
 from .axis_fit import AxisFit
+from .comparison import failed_rows
 from .fitted_values import Fitted, correlations
-from .published import Measured
-from .traces import Approach, Overlay, StopTrace, align, overlay
+from .measured import Measured
+from .published import FailedRow
+from .traces import Approach, Overlay, StopTrace, StopTraces, align_each, overlay
 
 _MOVES = 0.01
 """Speed from which on a joint counts as moving at the signal [rad/s, m/s]."""
@@ -45,6 +47,7 @@ class TraceFit(Reported):
         signal_errors: standard errors of the times of signals [s]; zero of those that were given.
         noise: standard deviation of the residuals, as of coordinates [rad].
         warnings: what the traces do not identify.
+        failed: traces that no computed stop suits; they were left out.
     """
 
     brakes: Brakes
@@ -53,6 +56,7 @@ class TraceFit(Reported):
     signal_errors: tuple[float, ...]
     noise: float
     warnings: tuple[str, ...] = ()
+    failed: tuple[FailedRow, ...] = ()
 
     def __rich__(self) -> Report:
         return self.table()
@@ -71,14 +75,19 @@ class TraceFit(Reported):
         blocks: list[Block] = [KeyValues.of("Fit", [("noise", f"{self.noise:.2g} rad"), *facts])]
         blocks.append(Table.of("Fitted parameters", headings, rows))
         signals = [
-            (str(k), f"{each.signal:.5f}", f"{1.96e3 * error:.2g}", f"{each.rms.max():.2g}")
+            (
+                each.trace.motion.source or str(k),
+                f"{each.signal:.5f}",
+                f"{1.96e3 * error:.2g}",
+                f"{each.rms.max():.2g}",
+            )
             for k, (each, error) in enumerate(
                 zip(self.overlays, self.signal_errors, strict=True), 1
             )
         ]
-        columns = ("trace", "signal [s]", "+- [ms]", "largest residual of a joint, rms [rad, m]")
+        columns = ("<trace", "signal [s]", "+- [ms]", "largest residual of a joint, rms [rad, m]")
         blocks.append(Table.of("Traces", columns, signals))
-        blocks.append(Notes.of("Warnings", self.warnings, "caution"))
+        blocks += [*failed_rows(self.failed), Notes.of("Warnings", self.warnings, "caution")]
         title = f"{self.overlays[0].stop.robot.name}: brakes fitted to traces"
         return Report.of(title, blocks, PLANNING_AID)
 
@@ -94,13 +103,14 @@ class TraceFit(Reported):
             "signal_errors_s": list(self.signal_errors),
             "noise": self.noise,
             "warnings": list(self.warnings),
+            "failed": [asdict(row) for row in self.failed],
         }
 
 
 @public
 def fit_traces(
     robot: Mechanism,
-    traces: StopTrace | Sequence[StopTrace],
+    traces: StopTrace | Sequence[StopTrace] | StopTraces,
     brakes: Brakes,
     parameters: Sequence[str] = ("dynamic_torque",),
 ) -> TraceFit:
@@ -108,7 +118,8 @@ def fit_traces(
 
     By least squares of all samples, from shortly before the signal to the end. Errors are those of
     independent noise; encoders and models also err alike from sample to sample, so that the
-    residuals should be looked at (`Overlay.plot`).
+    residuals should be looked at (`Overlay.plot`). Of several traces those that no computed stop
+    suits are left out, and are in ``failed``.
 
     Args:
         robot: the mechanism.
@@ -116,30 +127,27 @@ def fit_traces(
         brakes: all parameters that are not fitted, and where the search starts.
         parameters: of the brakes file, for each joint that moves at the signal of some trace.
     """
-    chosen = [traces] if isinstance(traces, StopTrace) else list(traces)
+    if not isinstance(traces, StopTraces):
+        traces = StopTraces((traces,) if isinstance(traces, StopTrace) else tuple(traces))
     names = tuple([parameters] if isinstance(parameters, str) else parameters)
-    if not chosen or not names:
+    if not traces.each or not names:
         raise BadValue("give at least one trace, and name a parameter to be fitted")
-    return _TraceProblem(robot, tuple(chosen), brakes, names).solve()
+    aligned = align_each(robot, traces, brakes)
+    return replace(_TraceProblem(robot, aligned.each, brakes, names).solve(), failed=aligned.failed)
 
 
 @dataclass(frozen=True, eq=False)
 class _TraceProblem:
-    """The least squares of a fit.
+    """The least squares of a fit; ``aligned``: where the search starts.
 
     Unknowns are parameters of joints in their natural sizes; of each trace the time of its signal,
     if nobody knows it, and the even motion before it: coordinates and rates.
     """
 
     robot: Mechanism
-    traces: tuple[StopTrace, ...]
+    aligned: Sequence[Overlay]
     brakes: Brakes
     names: tuple[str, ...]
-
-    @cached_property
-    def aligned(self) -> list[Overlay]:
-        """Where the search starts."""
-        return [align(self.robot, trace, self.brakes) for trace in self.traces]
 
     @cached_property
     def axes(self) -> list[AxisFit]:
@@ -175,8 +183,8 @@ class _TraceProblem:
     def _parts(self) -> list[tuple[int, bool, int]]:
         """Per trace where its unknowns begin, whether its signal is one, and how many joints."""
         parts, at = [], len(self.scale)
-        for trace in self.traces:
-            free, joints = trace.signal is None, len(trace.motion.joints)
+        for each in self.aligned:
+            free, joints = each.trace.signal is None, len(each.trace.motion.joints)
             parts.append((at, free, joints))
             at += free + 2 * joints
         return parts

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from ...assembly.assemble import assemble, consistent_velocity
 from ...boundary.arguments import public
 from ...boundary.marks import Array
 from ...boundary.values import forward
-from ...errors import BadValue, PinloopError
+from ...errors import BadValue, LoadError, PinloopError
 from ...model.mechanism import Mechanism
 from ...tables.number_format import milliseconds, units_of
 from ...tables.report import Block, KeyValues, Report, Reported, Table
@@ -30,6 +30,9 @@ from ...tolerances import FIT_STEP
 from ..brakes.brakes import Brakes
 from ..stopping import JointTrajectory, StopResult, stop
 from ..stopping.result_document import PLANNING_AID
+from .comparison import failed_rows
+from .measured import require_possible_speeds
+from .published import FailedRow
 
 BEFORE, _LEAST = 0.1, 4
 """Time before the signal in which joints move evenly [s], and samples in it, at least."""
@@ -75,6 +78,32 @@ class StopTrace:
         t = motion.t[before] - signal
         places, rates = np.polynomial.polynomial.polyfit(t, motion.values[before], 1)
         return Approach(signal, places, rates)
+
+
+@dataclass(frozen=True, eq=False)
+class StopTraces:
+    """Measured stops, and files that are none."""
+
+    each: tuple[StopTrace, ...]
+    failed: tuple[FailedRow, ...] = ()
+
+    @classmethod
+    def from_csv(
+        cls,
+        paths: Iterable[str | Path],
+        signals: Iterable[float | None],
+        payloads: Iterable[float],
+    ) -> StopTraces:
+        """Read recordings; go on after one that cannot be read, if there are more."""
+        each, failed = list[StopTrace](), list[FailedRow]()
+        for path, signal, payload in zip(paths, signals, payloads, strict=True):
+            try:
+                each.append(StopTrace.from_csv(path, signal=signal, payload=payload))
+            except LoadError as error:
+                failed.append(FailedRow("", error.place, error.problem))
+        if not each:
+            raise failed[0].error
+        return cls(tuple(each), tuple(failed))
 
 
 class Approach(NamedTuple):
@@ -154,6 +183,7 @@ class Overlay(Reported):
         joints = self.trace.motion.joints
         return {
             "robot": self.stop.robot.name,
+            "source": self.trace.motion.source,
             "signal_s": self.signal,
             "stopping_time_s": self.stop.stopping_time,
             "rms": dict(zip(joints, self.rms.tolist(), strict=True)),
@@ -170,6 +200,7 @@ class Overlays(Reported):
     """Several measured stops of a robot and the computed ones."""
 
     each: tuple[Overlay, ...]
+    failed: tuple[FailedRow, ...] = ()
 
     def __rich__(self) -> Report:
         return self.table()
@@ -178,13 +209,18 @@ class Overlays(Reported):
         """Those of all recordings, one after another."""
         stop = self.each[0].stop
         title = f"{stop.robot.name}: {len(self.each)} measured and computed stops"
-        own = (each.blocks(f"Recording {k}") for k, each in enumerate(self.each, 1))
-        blocks = [KeyValues.of("Stops", facts), *(block for both in own for block in both)]
+        blocks: list[Block] = [KeyValues.of("Stops", facts)]
+        for k, each in enumerate(self.each, 1):
+            blocks += each.blocks(f"Recording {k}", [("file", each.trace.motion.source)])
+        blocks += failed_rows(self.failed)
         return Report.of(stop.guesses.title(title), blocks, PLANNING_AID)
 
     def as_dict(self) -> dict[str, Any]:
         """Those of all recordings, as JSON takes them."""
-        return {"recordings": [each.as_dict() for each in self.each]}
+        return {
+            "recordings": [each.as_dict() for each in self.each],
+            "failed": [asdict(row) for row in self.failed],
+        }
 
 
 def overlay(
@@ -204,6 +240,7 @@ def overlay(
         dict(zip(motion.joints, row.tolist(), strict=True))
         for row in (before.positions(np.array([signal]))[0], before.rates)
     )
+    require_possible_speeds(robot, speeds)
     q, v = robot.configuration(pose), robot.velocity(speeds)
     if robot.loops or robot.couplings:
         q = assemble(robot, fixed=pose)
@@ -255,3 +292,18 @@ def align(robot: Mechanism, trace: StopTrace, brakes: Brakes) -> Overlay:
         options={"xatol": FIT_STEP},
     )  # fmt: skip
     return overlay(robot, trace, brakes, float(best.x))
+
+
+def align_each(robot: Mechanism, traces: StopTraces, brakes: Brakes) -> Overlays:
+    """Lay measured stops over computed ones; go on after one that cannot be, if there are more."""
+    laid, failed = list[Overlay](), [*traces.failed]
+    for trace in traces.each:
+        try:
+            laid.append(align(robot, trace, brakes))
+        except PinloopError as error:
+            if len(traces.each) == 1:
+                raise
+            failed.append(FailedRow("", trace.motion.source, str(error)))
+    if not laid:
+        raise failed[0].error
+    return Overlays(tuple(laid), tuple(failed))
