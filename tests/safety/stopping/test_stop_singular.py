@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.integrate import Flow
+from pinloop.integrate import Flow, StepFailed
 from pinloop.safety.stopping import on_path, simulation
+from pinloop.safety.stopping.failures import explained
 
 from ...mechanisms import COUPLER, CRANK, GROUND_BAR, ROCKER, four_bar, four_bar_q
 from ...screw_tables import Array, build
@@ -228,3 +229,20 @@ def test_no_branch_is_followed_where_only_brakes_make_rows_depend() -> None:
     assert stop.history.branches == (None,) * len(stop.run.t)
     # It has come near such a pose: one leg turns about another axis than its own.
     assert np.abs(stop.run.v).max() > 30.0
+
+
+def test_steps_that_get_too_small_are_put_down_to_a_singular_pose_only_beside_one() -> None:
+    machine = robot("spherical_fourbar")
+    q, brakes = pl.assemble(machine, {"joint_1": 0.9}), pl.Brakes.template(machine)
+    stop = pl.stop(machine, q, np.zeros(3), brakes=brakes)
+    equations = stop.history.equations()
+    stop.history.enter(equations, 0)
+    small = StepFailed("a step of 1e-15 s is too large", "step too small")
+    met = StepFailed("branches meet", "bifurcation")
+    other = StepFailed("not finite", "not finite")
+
+    def explain(failure: StepFailed, regular: float) -> StepFailed:
+        return explained(failure, equations, pl.MuntheKaas(), regular, None)
+
+    assert SINGULAR in str(explain(small, 0.01)) and SINGULAR in str(explain(met, 1.0))
+    assert explain(small, 0.5) is small and explain(other, 0.01) is other
