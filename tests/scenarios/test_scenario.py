@@ -263,8 +263,12 @@ def test_a_scenario_writes_in_its_folder(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes of this kind exist on POSIX only")
-@pytest.mark.parametrize("name", ["x.csv", "x.npz", "x.json", "x.html", "x.svg", "x.parquet"])
+@pytest.mark.parametrize(
+    "name", ["x.csv", "x.npz", "x.json", "x.html", "x.svg", "x.parquet", "x.glb", "x.mcap", "x.rrd"]
+)
 def test_a_pipe_is_written_to(name: str, folder: Path) -> None:
+    if name == "x.rrd":
+        pytest.importorskip("rerun")
     pipe = folder / name
     os.mkfifo(pipe)
     read: list[bytes] = []

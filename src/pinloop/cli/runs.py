@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from ..errors import BadValue, SimulationFailed
 from ..scenarios.reading import PlannedRun, load_scenario
 from ..scenarios.results import (
+    ENDS,
     Output,
     as_document,
     check_output,
@@ -65,7 +66,7 @@ Outputs = Annotated[
     list[Path] | None,
     file_option(
         "File to write in addition to those of the scenario; its extension says what it holds: "
-        f".npz, .csv, .parquet, .html, .png, .svg, .pdf, .json. {REPEATED}",
+        f"{', '.join(ENDS)}. {REPEATED}",
         "--output",
         "-o",
     ),

@@ -303,12 +303,14 @@ class RunDocument(TypedDict):
 class _Kind(NamedTuple):
     """Ends of names of a kind of files, the mark of those that pinloop wrote, the module it needs.
 
-    The mark is in the head or at the end of a file; a module is called like its package.
+    The mark is in the head or at the end of a file; a module is called like its package, if none
+    is named. Kinds without a mark are not for scenarios.
     """
 
     ends: tuple[str, ...]
-    mark: bytes | re.Pattern[bytes]
+    mark: bytes | re.Pattern[bytes] = b""
     module: str = ""
+    package: str = ""
 
 
 _KINDS = {
@@ -319,6 +321,9 @@ _KINDS = {
     "html": _Kind((".html",), b"pinloop"),
     "plot": _Kind((".png", ".svg", ".pdf"), b"pinloop", "matplotlib"),
     "summary": _Kind((".json",), b'"format": "pinloop-run-'),
+    "mcap": _Kind((".mcap",), module="mcap_ros2", package="mcap-ros2-support"),
+    "gltf": _Kind((".glb",)),
+    "rerun": _Kind((".rrd",), module="rerun", package="rerun-sdk"),
 }
 """What a file may hold."""
 ENDS = {end: name for name, kind in _KINDS.items() for end in kind.ends}
@@ -343,12 +348,12 @@ def output_of(path: Path) -> Output:
 
 def check_output(output: Output, taken: Iterable[Path]) -> None:
     """Refuse what could not be written, or would destroy something, by a `BadValue`."""
-    path, (ends, _, module) = output.path, _KINDS[output.kind]
+    path, (ends, _, module, package) = output.path, _KINDS[output.kind]
     if output.kind in ("npz", "plot") and path.suffix.lower() not in ends:
         raise BadValue(f"'{path}' must end in {' or '.join(ends)}")
     check_target(path, taken)
     if module and find_spec(module) is None:
-        raise BadValue(f"'{path}' needs {module}: pip install {module}")
+        raise BadValue(f"'{path}' needs {package or module}: pip install {package or module}")
 
 
 def check_named(output: Output, folder: Path) -> None:
@@ -395,6 +400,9 @@ def _write(kind: str, path: Path, run: Trajectory, states: Trajectory) -> None:
         "csv": states.to_csv,
         "parquet": states.to_parquet,
         "html": run.save_html,
+        "mcap": run.to_mcap,
+        "gltf": run.to_gltf,
+        "rerun": run.to_rerun,
     }
     if kind in writers:
         writers[kind](path)

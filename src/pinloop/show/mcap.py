@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,13 @@ import pinocchio as pin
 
 from ..boundary.files import write_file
 from ..boundary.marks import Array
-from ..errors import BadValue, shown
+from ..errors import BadValue
 from ..io.saving import write_urdf
 from ..simulation.columns import joint_positions
 from ..simulation.trajectory import Trajectory
 from ..tables.report import asset
-from .scene.motion import frame_times, mode_spans
+from .scene.motion import mode_spans, recorded_times
 
-_MOST = 10**6
-"""Instants of a recording."""
 _FIELDS = {
     kind: fields.rstrip()
     for kind, _, fields in (
@@ -48,21 +47,18 @@ def write_mcap(run: Trajectory, path: str | Path, rate: float) -> Path:
         writer = import_module("mcap_ros2.writer").Writer
     except ImportError:
         raise BadValue("MCAP needs mcap-ros2-support: pip install 'pinloop[mcap]'") from None
-    span = float(run.t[-1] - run.t[0])
-    if not 0.0 < rate * max(span, 1.0) <= _MOST:
-        raise BadValue(f"rate is {shown(rate)}; it must be > 0, with up to {_MOST} instants in all")
+    times = recorded_times(run, rate)
 
-    def fill(file: Any) -> None:
-        bag = writer(file)
-        kinds = {
-            kind: bag.register_msgdef(kind.replace("/", "/msg/"), _definition(kind))
-            for kind in _TOPICS.values()
-        }
-        for topic, time, content in _messages(run, rate):
-            bag.write_message(topic, kinds[_TOPICS[topic]], content, log_time=time)
-        bag.finish()
-
-    return write_file(path, fill)
+    content = BytesIO()  # its writer asks where it is, which pipes do not know
+    bag = writer(content)
+    kinds = {
+        kind: bag.register_msgdef(kind.replace("/", "/msg/"), _definition(kind))
+        for kind in _TOPICS.values()
+    }
+    for topic, time, message in _messages(run, times):
+        bag.write_message(topic, kinds[_TOPICS[topic]], message, log_time=time)
+    bag.finish()
+    return write_file(path, lambda file: file.write(content.getvalue()))
 
 
 def _definition(kind: str) -> str:
@@ -75,9 +71,9 @@ def _definition(kind: str) -> str:
     return f"\n{'=' * 80}\n".join(parts)
 
 
-def _messages(run: Trajectory, rate: float) -> Messages:
+def _messages(run: Trajectory, times: Array) -> Messages:
     """All messages in the order of time; that of a run, from zero."""
-    robot, times = run.robot, frame_times(run, rate=rate, most=_MOST)
+    robot = run.robot
     yield "/robot_description", _nanoseconds(times[0]), {"data": write_urdf(robot.description)}
     spans = mode_spans(run)
     states = [run(t) for t in times]

@@ -401,6 +401,26 @@ class Trajectory:
         """
         return forward("show.mcap", "write_mcap", self, path, rate)
 
+    def to_gltf(self, path: str | Path, *, rate: float = 30.0) -> Path:
+        """Write the run as an animation of binary glTF 2.0, for Blender, slides and web pages.
+
+        Args:
+            path: file to write, usually ``.glb``.
+            rate: key frames per second of the run [1/s]; changes of mode come on top.
+        """
+        return forward("show.gltf", "write_gltf", self, path, rate)
+
+    def to_rerun(self, path: str | Path, *, rate: float = 100.0) -> Path:
+        """Write the run as a recording of rerun: the robot in motion, joints as curves, modes.
+
+        Needs the extra ``rerun``.
+
+        Args:
+            path: file to write, usually ``.rrd``.
+            rate: instants per second of the run [1/s]; changes of mode come on top.
+        """
+        return forward("show.rerun", "write_rerun", self, path, rate)
+
     def save_html(self, path: str | Path, **options: Unpack[Replay]) -> Path:
         """Write the run as one HTML file that plays it in any browser, without a network.
 

@@ -24,7 +24,7 @@ from ...model.pairs import align_z
 from ...simulation.trajectory import Trajectory
 from ...tolerances import NO_LOAD
 from .commands import Command, look_at, look_from, paint, set_object, set_property, set_transform
-from .motion import Spans, force_names, round_scale
+from .motion import force_names, is_within, round_scale
 from .replay import ARROW, FORCE, MOMENT, Replay, draw_path, quaternions_of
 from .run_page import LINES, LOCKED, ReplayOptions, run_replay, traced_frames
 from .scene import Scene, make_collision_scene, make_scene, node_name
@@ -325,8 +325,8 @@ def show_run(run: Trajectory, viewer: Any, **options: Any) -> MeshcatRobot:
         display.displayForces(at_first, moments=moments, scale=replay.scales[moments])
     display.display(
         run(replay.t[:1]).q[0],
-        locked=[name for name, spans in replay.standing.items() if _holds(spans, *ends)],
-        opened=[name for name, spans in replay.opened.items() if _holds(spans, *ends)],
+        locked=[name for name, spans in replay.standing.items() if is_within(spans, *ends)],
+        opened=[name for name, spans in replay.opened.items() if is_within(spans, *ends)],
     )
     viewer.set_animation(_animation(run, replay, viewer.path, wanted))
     return display
@@ -368,7 +368,7 @@ def _animation(run: Trajectory, replay: Replay, path: Any, wanted: ReplayOptions
         (replay.opened, replay.scene.loops, False),
     ):
         for name, own in spans.items():
-            seen = [_holds(own, float(t), float(run.t[-1])) is inside for t in replay.t]
+            seen = [is_within(own, float(t), float(run.t[-1])) is inside for t in replay.t]
             for node in paths[name]:
                 add(node, "visible", "boolean", frames, seen)
     # A force jumps where the mode changes: its track has the value just before, too.
@@ -388,8 +388,3 @@ def _animation(run: Trajectory, replay: Replay, path: Any, wanted: ReplayOptions
         add(node, "scale", "vector3", keys, np.repeat(lengths[order, None], 3, 1).tolist())
         add(node, "visible", "boolean", keys, (lengths[order] > NO_LOAD).tolist())
     return animation
-
-
-def _holds(spans: Spans, time: float, last: float) -> bool:
-    """Whether a time is in one of the spans; each but one that ends ``last`` is without its end."""
-    return any(start <= time < end or time == end == last for start, end in spans)

@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 
 from ...boundary.marks import Array, Integers
-from ...errors import BadValue, UnknownName
+from ...errors import BadValue, UnknownName, shown
 from ...model.mechanism import Mechanism
 from ...model.tree import coordinate_names
 from ...model.workspace import create_data
@@ -22,6 +22,8 @@ Spans = tuple[tuple[float, float], ...]
 
 _RATE, _FEWEST, _MOST = 60.0, 40, 2400
 """Frames per second of motion, and how many there are at least and at most."""
+_RECORDED = 10**6
+"""Instants of a recording at most."""
 
 
 def frame_times(
@@ -36,6 +38,15 @@ def frame_times(
     changes = run.t[1:][np.diff(run.mode) != 0]
     changes = changes[changes < end][:: 1 + len(changes) // most]
     return np.union1d(np.linspace(start, end, count + 1), changes)
+
+
+def recorded_times(run: Trajectory, rate: float) -> Array:
+    """Times of the frames of a run in a file for other tools [s], ``rate`` of them per second."""
+    span = float(run.t[-1] - run.t[0])
+    if not 0.0 < rate * max(span, 1.0) <= _RECORDED:
+        way_out = f"it must be > 0, with up to {_RECORDED} instants in all"
+        raise BadValue(f"rate is {shown(rate)}; {way_out}")
+    return frame_times(run, rate=rate, most=_RECORDED)
 
 
 def checked_times(run: Trajectory, times: Iterable[float], what: str) -> tuple[float, ...]:
@@ -97,6 +108,11 @@ def _spans(run: Trajectory, names: Sequence[Sequence[str]]) -> dict[str, Spans]:
         for name, spans in by_name.items()
     }
     return {name: spans for name, spans in lasting.items() if spans}
+
+
+def is_within(spans: Spans, time: float, last: float) -> bool:
+    """Whether a time is in one of the spans; each but one that ends ``last`` is without its end."""
+    return any(start <= time < end or time == end == last for start, end in spans)
 
 
 def mode_spans(run: Trajectory) -> list[tuple[float, str]]:

@@ -16,14 +16,23 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
-from ...boundary.marks import Array
+from ...boundary.marks import Array, Integers
 from ...model.description import GROUND, Joint
 from ...model.mechanism import Mechanism
 from ...model.pairs import SymbolSolid, align_z
 from ...model.tree import LoopJoint
 from ...model.workspace import create_data
 from .commands import Command, light_scene, paint, set_object, set_property, set_transform
-from .solids import Color, MeshFiles, Solid, cylinder, make_solid, ring
+from .solids import (
+    Color,
+    MeshFiles,
+    Solid,
+    crease_normals,
+    cylinder,
+    make_solid,
+    ring,
+    tessellate,
+)
 
 _PALETTE: tuple[Color, ...] = (
     (0.62, 0.66, 0.71, 1.0),
@@ -76,6 +85,12 @@ class Part:
     color: Color
     shown: bool = True
     in_front: bool = False
+
+    def triangles(self) -> tuple[Array, Integers, Array]:
+        """Its surface in the frame of its node: vertices [m], faces, and normals of vertices."""
+        vertices, faces = tessellate(self.solid)
+        vertices = vertices @ self.matrix[:3, :3].T + self.matrix[:3, 3]
+        return crease_normals(vertices, faces)
 
 
 @dataclass(frozen=True, eq=False)

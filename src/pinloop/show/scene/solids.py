@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from ...boundary.marks import Array, Integers
 from ...boundary.meshes import mesh_unit, read_mesh_parts
 from ...errors import BadValue, PinloopWarning
-from ...tolerances import THIN_TRIANGLE
+from ...tolerances import LAST_BITS, THIN_TRIANGLE
 
 with warnings.catch_warnings():
     # Its server, which comes along, uses what zmq calls deprecated.
@@ -36,6 +36,11 @@ _ROUND = 48
 _TUBE = 8
 """Segments around a tube."""
 
+_BOX_FACES = (
+    *((0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1)),
+    *((2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3)),
+)
+"""Triangles of a box by its corners, anticlockwise from outside."""
 _Y_TO_Z = np.array([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
 """Turns the y axis, along which three.js draws its solids of revolution, to z."""
 
@@ -134,10 +139,15 @@ def tube(path: Array, radius: float) -> Solid:
         "ai,kij->kaj", np.column_stack([np.cos(angles), np.sin(angles)]), _across(path)
     )
     vertices = path[:, None] + radius * normals
-    k, i = (cells.ravel() for cells in np.mgrid[: len(path) - 1, :_TUBE])
-    a, b = k * _TUBE + i, k * _TUBE + (i + 1) % _TUBE
-    above = np.column_stack([a, b, b + _TUBE]), np.column_stack([a, b + _TUBE, a + _TUBE])
-    return triangles(vertices.reshape(-1, 3), np.vstack(above), normals.reshape(-1, 3))
+    return triangles(vertices.reshape(-1, 3), _wall(len(path), _TUBE), normals.reshape(-1, 3))
+
+
+def _wall(count: int, around: int) -> Integers:
+    """Triangles between rings of vertices, one after the other, with so many vertices each."""
+    k, i = (cells.ravel() for cells in np.mgrid[: count - 1, :around])
+    a, b = k * around + i, k * around + (i + 1) % around
+    above = np.column_stack([a, b, b + around]), np.column_stack([a, b + around, a + around])
+    return np.vstack(above)
 
 
 def _across(path: Array) -> Array:
@@ -273,6 +283,46 @@ def crease_normals(vertices: Array, faces: Integers) -> tuple[Array, Integers, A
     unique, index = np.unique(ends, axis=0, return_inverse=True)
     split = np.asarray(unique, dtype=float)
     return split[:, :3], np.asarray(index).reshape(-1, 3).astype(np.int64), split[:, 3:]
+
+
+# -- all solids as triangles ----------------------------------------------------------------------
+
+
+def tessellate(solid: Solid) -> tuple[Array, Integers]:
+    """Triangles of a solid in the frame of its shape: vertices [m], (n, 3), and faces, (m, 3)."""
+    shape = solid.geometry
+    kind = shape["type"].removesuffix("Geometry")
+    if kind == "Buffer":
+        vertices, faces = _arrays(solid)
+    elif kind == "Box":
+        vertices = _corners(*(shape[name] / 2 for name in ("width", "height", "depth")))
+        faces = np.array(_BOX_FACES)
+    else:
+        radii, heights = _profile(kind, shape)
+        radii = np.where(radii > LAST_BITS * radii.max(), radii, 0.0)
+        angles = 2 * np.pi * np.arange(_ROUND) / _ROUND
+        around = [np.outer(radii, np.cos(angles)), np.outer(radii, np.sin(angles))]
+        up = np.broadcast_to(heights[:, None], (len(radii), _ROUND))
+        vertices = np.stack([*around, up], axis=2).reshape(-1, 3)
+        vertices = vertices if kind == "Torus" else vertices @ _Y_TO_Z[:3, :3]
+        faces = _wall(len(radii), _ROUND)
+    vertices = vertices @ solid.matrix[:3, :3].T + solid.matrix[:3, 3]
+    return vertices, faces[np.linalg.norm(_areas(vertices, faces), axis=1) > 0]
+
+
+def _profile(kind: str, shape: dict[str, Any]) -> tuple[Array, Array]:
+    """Distance from the axis of revolution and height of a line about the inside, anticlockwise."""
+    if kind == "Cylinder":
+        lower, upper, half = shape["radiusBottom"], shape["radiusTop"], shape["height"] / 2
+        return np.array([0.0, lower, upper, 0.0]), np.array([-half, -half, half, half])
+    if kind == "Lathe":
+        radii, heights = np.array([(point["x"], point["y"]) for point in shape["points"]]).T
+        return radii, heights
+    if kind == "Sphere":
+        angles = np.linspace(-np.pi / 2, np.pi / 2, _ROUND // 2)
+        return shape["radius"] * np.cos(angles), shape["radius"] * np.sin(angles)
+    angles = np.linspace(-np.pi, np.pi, _ROUND // 3 + 1)
+    return shape["radius"] + shape["tube"] * np.cos(angles), shape["tube"] * np.sin(angles)
 
 
 # -- fewer triangles ------------------------------------------------------------------------------
