@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
+import pinloop.simulation.batch
 from pinloop.dynamics.derivatives import derivatives_at
 from pinloop.dynamics.parameters import (
     Armature,
@@ -20,6 +21,7 @@ from pinloop.dynamics.parameters import (
     PointMass,
     with_parameters,
 )
+from pinloop.simulation.plain_runs import PlainRuns
 
 from ..screw_tables import Array
 from ..states import moving, regularized, robot
@@ -64,6 +66,40 @@ def test_runs_are_those_of_simulate(name: str) -> None:
     order = np.array([2, 0, 3, 1, 1, 2])
     batch = pl.simulate_many(machine, q[order], v[order], until=UNTIL, jobs=3, **settings)
     same(batch, [runs[k] for k in order])
+
+
+PLAIN: dict[str, dict[str, Any]] = {
+    "six_axis_arm": {"until": 3.0, "start": -0.5, "losses": False},  # several calls of the kernel
+    "fourbar": {},
+    "sevenbar": {"method": pl.MuntheKaas("dopri5", rtol=1e-10)},
+    "stewart": {"mode": pl.Mode(locks=("leg_1",)), "losses": False},
+    "bricard": {"stabilization": None},
+    "palletizer": {"forces": FORCES, "losses": False},
+    "universal-delta": {"regularization": False},
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_plain_runs_are_those_of_simulate(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pinloop._kernel")
+    machine, (q, v), settings = robot(name), starts(name, 4), {"until": UNTIL} | PLAIN[name]
+    v = 0.0 * v if "mode" in settings else v
+    runs = [pl.simulate(machine, *x, **settings) for x in zip(q, v, strict=True)]
+    mode = settings.pop("mode", None)
+    monkeypatch.setattr(pinloop.simulation.batch, "simulate", None)  # for what is not plain
+    same(pl.simulate_many(machine, q, v, jobs=2, modes=mode, **settings), runs)
+
+
+def test_runs_that_turn_out_not_to_be_plain_are_those_of_simulate() -> None:
+    """Through flat poses, where branches of the motion meet."""
+    machine = robot("parallelogram")
+    crank = machine.joints[0]
+    q = pl.assemble(machine, {crank: 0.3})
+    v = np.array([pl.consistent_velocity(machine, q, {crank: rate}) for rate in (6.0, 0.0)])
+    runs = [pl.simulate(machine, q, x, until=1.0) for x in v]
+    plain = PlainRuns.of(machine, 1.0, {})
+    assert plain is not None and plain.run(None, q, v[0]) is None
+    same(pl.simulate_many(machine, q, v, until=1.0), runs)
 
 
 def test_modes_are_those_of_their_rows() -> None:

@@ -1,0 +1,125 @@
+"""Runs in which nothing is decided: steps from start to end, with one set-up for all of them.
+
+No events, dry friction, end stops, or rows of the user's. Where something has to be decided after
+all, such as other rows near a singular pose, a run is `simulate`'s; both have the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..boundary.marks import Array
+from ..dynamics import EquationsOfMotion
+from ..dynamics.losses import losses_of_file
+from ..errors import PinloopError
+from ..integrate import MuntheKaas, StepFailed, StepMemory, Stepper
+from ..model.mechanism import Mechanism
+from .initial_state import consistent_start
+from .mode_motion import ModeMotion
+from .modes import ModalSystem, Mode, RobotManifold
+from .stabilization import Projection
+
+_DECISIONS = ("tau", "rows", "events", "formulation", "save_every")
+"""Settings that such runs do not have, see `simulate`."""
+
+
+class PlainEnd(NamedTuple):
+    """Where a run ends, and how often accelerations were evaluated."""
+
+    t: float
+    q: Array
+    v: Array
+    evaluations: int
+
+
+class PlainRuns:
+    """What such runs of a robot have in common, for one thread.
+
+    Args:
+        system: equations of motion by mode.
+        method: how steps are taken.
+        stabilization: what puts states back on the constraint manifold; None if nothing does.
+        span: start and end [s].
+    """
+
+    def __init__(
+        self,
+        system: ModalSystem,
+        method: MuntheKaas,
+        stabilization: Projection | None,
+        span: tuple[float, float],
+    ) -> None:
+        self._system, self._method, self._stabilization = system, method, stabilization
+        self._start, self._until = span
+        robot = system.robot
+        self._unit = np.where(robot.is_translation, robot.length, 1.0)
+        self._of_mode = lru_cache(8)(self._in_mode)
+
+    @classmethod
+    def of(cls, robot: Mechanism, until: float, settings: Mapping[str, Any]) -> PlainRuns | None:
+        """Runs with some settings of `simulate`; None if these ask for more."""
+        method = settings.get("method") or MuntheKaas()
+        asked = any(settings.get(name) for name in _DECISIONS) or method.step is not None
+        if asked or settings.get("limits", "warn") != "warn":
+            return None
+        losses = losses_of_file(robot) if settings.get("losses", True) else []
+        system = ModalSystem(
+            robot,
+            forces=[*settings.get("forces", ()), *losses],
+            regularization=settings.get("regularization", True),
+        )
+        if system.friction or system.renews:
+            return None
+        projection = settings.get("stabilization", Projection())
+        return cls(system, method, projection, (settings.get("start", 0.0), until))
+
+    def run(self, mode: Mode | None, q: Array, v: Array) -> PlainEnd | None:
+        """One of them; None if it is not as plain as that, or fails."""
+        try:
+            return self._run(*self._of_mode(mode or Mode()), q, v)
+        except (PinloopError, StepFailed):
+            return None
+
+    def _in_mode(self, mode: Mode) -> tuple[EquationsOfMotion, RobotManifold]:
+        """Equations and group of a mode, wherever a run starts."""
+        system = self._system
+        return system.equations(mode), RobotManifold(system.robot).in_mode(mode)
+
+    def _run(
+        self, equations: EquationsOfMotion, manifold: RobotManifold, q: Array, v: Array
+    ) -> PlainEnd | None:
+        """The same in a mode; errors are for `simulate` to explain."""
+        t, robot = self._start, self._system.robot
+        q, v = robot.checked_configuration(q), robot.checked_velocity(v)
+        if len(rows := equations.rows) or len(rows.whole):
+            q, v = consistent_start(equations := equations.around(t, q), t, q, v)
+            equations = equations.around(t, q)
+        motion = ModeMotion(
+            equations, self._method, self._stabilization, manifold, (t, q), lambda segment: None
+        )
+        try:
+            return self._stepped(motion, q, v)
+        finally:
+            motion.release()
+
+    def _stepped(self, motion: ModeMotion, q: Array, v: Array) -> PlainEnd | None:
+        """Steps of the kernel until the end; None if one of them is not for it."""
+        t, flow, stepper = self._start, motion.flow, Stepper(self._method, self._unit)
+        if flow.many is None:
+            return None
+        state, memory = stepper.begin(flow, StepMemory(), t, q, v)
+        h = stepper.first_step(*state[1:], self._until - t)
+        while t < self._until:
+            segment = stepper.many(flow, memory, (t, h, self._until), state, [])
+            if segment is None:
+                return None
+            memory = stepper.account(segment, memory)
+            t, h = float(segment.t[-1]), float(segment.notes[-1, 0])
+            state = segment.q[-1], segment.v[-1], segment.a[-1]
+            motion.catch_up(segment)
+        motion.loops.look(state[0])
+        return PlainEnd(t, *state[:2], stepper.evaluations)
