@@ -61,16 +61,14 @@ Attempt::Attempt(Tableau tableau, int nq, int nv)
     : psi(nv), q1(nq), v1(nv), a1(nv), errors(tableau.estimates() * 2 * nv),
       tableau_(std::move(tableau)), slopes_((tableau_.stages() + 1) * 2 * nv), step_(2 * nv) {}
 
-// The algebra coordinates and the velocity where a weighted sum of slopes leads.
-void Attempt::sum(const double *weights, int count, double h, const double *v) {
-    const std::size_t n = psi.size();
+// A weighted sum of slopes, to `step_`.
+void Attempt::sum(const double *weights, int count, double h) {
+    const std::size_t size = step_.size();
     std::fill(step_.begin(), step_.end(), 0.0);
     for (int i = 0; i < count; ++i) {
-        const double weight = h * weights[i], *slope = &slopes_[i * 2 * n];
-        if (weight == 0.0) continue;
-        for (std::size_t k = 0; k < 2 * n; ++k) step_[k] += weight * slope[k];
+        const double weight = h * weights[i], *slope = &slopes_[i * size];
+        for (std::size_t k = 0; weight != 0.0 && k < size; ++k) step_[k] += weight * slope[k];
     }
-    for (std::size_t k = 0; k < n; ++k) psi[k] = step_[k], v1[k] = v[k] + step_[n + k];
 }
 
 Verdict Attempt::take(System &system, const Charts &charts, double t, double h, const double *q,
@@ -82,7 +80,8 @@ Verdict Attempt::take(System &system, const Charts &charts, double t, double h, 
     Verdict verdict = Verdict::good;
     has_end = with_errors && tableau_.looks_ahead();
     for (int j = 1; j <= s; ++j) {
-        sum(j < s ? &tableau_.a[static_cast<std::size_t>(j) * s] : tableau_.b.data(), j, h, v);
+        sum(j < s ? &tableau_.a[static_cast<std::size_t>(j) * s] : tableau_.b.data(), j, h);
+        for (std::size_t i = 0; i < n; ++i) psi[i] = step_[i], v1[i] = v[i] + step_[n + i];
         charts.integrate(q, psi.data(), q1.data());
         if (j == s && !has_end) break;
         double *slope = &slopes_[j * 2 * n];
@@ -93,13 +92,8 @@ Verdict Attempt::take(System &system, const Charts &charts, double t, double h, 
     }
     if (has_end) std::copy_n(&slopes_[s * 2 * n + n], n, a1.begin());
     for (int e = 0; with_errors && e < k; ++e) {
-        double *error = &errors[e * 2 * n];
-        std::fill_n(error, 2 * n, 0.0);
-        for (int j = 0; j <= (has_end ? s : s - 1); ++j) {
-            const double weight = h * tableau_.errors[static_cast<std::size_t>(e) * (s + 1) + j];
-            const double *slope = &slopes_[j * 2 * n];
-            for (std::size_t i = 0; i < 2 * n; ++i) error[i] += weight * slope[i];
-        }
+        sum(&tableau_.errors[static_cast<std::size_t>(e) * (s + 1)], has_end ? s + 1 : s, h);
+        std::copy(step_.begin(), step_.end(), errors.begin() + e * 2 * n);
     }
     return verdict;
 }

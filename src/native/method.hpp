@@ -48,7 +48,7 @@ class Attempt {
     bool has_end = false;  // whether `a1` is the acceleration at the end
 
   private:
-    void sum(const double *weights, int count, double h, const double *v);
+    void sum(const double *weights, int count, double h);
     Tableau tableau_;
     std::vector<double> slopes_, step_;
 };

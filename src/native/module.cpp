@@ -114,6 +114,8 @@ void rows_at(const Tables &tables, const Matrix &q, const Matrix &v, const Given
 
 NB_MODULE(_kernel, module) {
     using namespace pinloop;
+    // What is told at exit are robots that caches of a program still hold: it is no leak.
+    nb::set_leak_warnings(false);
     module.attr("SOURCES_DIGEST") = SOURCES_DIGEST;
     nb::class_<Tables>(module, "Tables")
         .def("__init__", &create_tables, "sizes"_a, "gravity"_a, "arrays"_a, "terms"_a);
