@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from ..assembly.continuation import assembled_home
 from ..boundary.arguments import flat_numbers, public
 from ..boundary.marks import Array, Configuration, Velocity
-from ..constraints.closure import Constraints
 from ..constraints.rows import Locked, Row, RowSet
 from ..errors import BadValue, PinloopError, shown
 from ..linalg.saddle import Elimination, Saddle
@@ -43,7 +42,7 @@ from .formulations import (
     with_reactions,
 )
 from .independence import INFINITE, general_rank, has_regular_mass, infinite_state
-from .kernel_tables import HAS_KERNEL
+from .kernel_tables import HAS_KERNEL, evaluate_rows, loop_tables, tables_of_rows
 from .pinocchio_solver import ConstraintDynamics, Engine, constraint_dynamics, standing_exactly
 from .right_hand_side import RightHandSide
 
@@ -158,7 +157,8 @@ class EquationsOfMotion:
         if self._is_home(t, q):
             return self
         home = t, self.robot.checked_configuration(q).copy()
-        other = copy(self)
+        other = object.__new__(EquationsOfMotion)
+        other.__dict__.update(self.__dict__)  # `copy` takes five times as long
         for derived in _DERIVED:
             other.__dict__.pop(derived, None)
         other._home = home
@@ -226,7 +226,8 @@ class EquationsOfMotion:
 
     def _is_home(self, t: float, q: Array) -> bool:
         home = self._home
-        return home is not None and home[0] == t and np.array_equal(home[1], q)
+        # Bytes are compared in a fraction of the time of arrays.
+        return home is not None and home[0] == t and home[1].tobytes() == q.tobytes()
 
     @cached_property
     def max_rank(self) -> int | None:
@@ -354,14 +355,20 @@ class EquationsOfMotion:
             pin.framesForwardKinematics(self._model, data, q)
             return self.rows.residual(t, q, data)
 
-    def residual_of(self, constraints: Constraints, q: Configuration) -> Array:
-        """Residual of other rows of the robot, such as those that regularization has dropped."""
+    def residual_of_whole(self, q: Configuration) -> Array:
+        """Residual of all rows of loops, also those that regularization has dropped."""
+        whole = self.rows.whole
+        if known := self._rows_natively(tables_of_rows(self.robot), len(whole), q):
+            return known[1]
         with self.robot.workspace() as data:
             pin.framesForwardKinematics(self._model, data, q)
-            return constraints.residual_at(data, q)
+            return whole.residual_at(data, q)
 
     def closure(self, t: float, q: Configuration) -> tuple[Array, Array, Array]:
         """``J``, ``b`` and the position residual of all rows at a configuration."""
+        tables = loop_tables(self.rows) if self._only_loops else None
+        if known := self._rows_natively(tables, len(self.rows), q):
+            return known[0], np.zeros(len(self.rows)), known[1]
         free = self.robot.spaces.free
         try:
             space = free.pop()
@@ -369,14 +376,22 @@ class EquationsOfMotion:
             space = self.robot.spaces.take(self._model)
         try:
             data = space.data
-            if self._only_loops:
-                pin.computeJointJacobians(self._model, data, q)
-                pin.updateFramePlacements(self._model, data)
-            else:
-                self._kinematics(data, q, self._rest)
+            self._kinematics(data, q, self._rest)
             return self.rows.closure(t, q, data)
         finally:
             free.append(space)
+
+    def _rows_natively(
+        self, tables: Tables | None, count: int, q: Array
+    ) -> tuple[Array, Array] | None:
+        """``J`` and residuals of so many rows by the kernel; None where it has none.
+
+        So it is of loops that are open by more than 150 degrees.
+        """
+        if tables is None or self.wanted_engine == "python":
+            return None
+        J, _, gaps = evaluate_rows(tables, count, q[None], self._rest[None])
+        return (J[0], gaps[0]) if np.isfinite(J.sum() + gaps.sum()) else None
 
     def closure_at_start(self, t: float, q: Array) -> tuple[Array, Array, Array]:
         """`closure`, which is evaluated once at the home."""

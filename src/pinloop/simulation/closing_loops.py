@@ -34,7 +34,7 @@ class LoopWatch:
         if self._is_whole or (self._seen is not None and np.array_equal(q, self._seen)):
             return
         self._seen, rows = q, self._equations.rows
-        residual = self._equations.residual_of(rows.whole, q)
+        residual = self._equations.residual_of_whole(q)
         if np.linalg.norm(residual) > TORN * max(1.0, self._equations.robot.length):
             names = rows.whole.by_name(residual)
             worst = max(names, key=lambda name: names[name])

@@ -50,7 +50,7 @@ def _closed(equations: EquationsOfMotion, t: float, q: Array) -> tuple[Array, Ar
     J, b, residual = equations.closure_at_start(t, q)
     gap, full = residual[: len(rows.loops)], rows.whole
     if full is not rows.loops:
-        gap = equations.residual_of(full, q)
+        gap = equations.residual_of_whole(q)
     if np.linalg.norm(np.where(full.angular, 1.0, 1 / robot.length) * gap) > CONSISTENT:
         raise LoopNotClosed(
             f"robot '{robot.name}': the start configuration is not assembled (residual "
