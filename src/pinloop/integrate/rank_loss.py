@@ -52,7 +52,12 @@ def least_regularity(
         scale: size of one unit of each velocity coordinate, shape (nv,).
     """
     before, behind = ends
-    if before + behind > steepest * float(np.linalg.norm(step.psi / scale)):
+
+    def size(psi: Array) -> float:
+        psi = psi / scale
+        return math.sqrt(psi.dot(psi))
+
+    if before + behind > steepest * size(step.psi):
         return behind
     if steepest:  # others may have turned out to be more regular
         before *= rows.steepest / steepest
@@ -63,8 +68,8 @@ def least_regularity(
         return rows.regularity_at(t, q)
 
     middle, halfway = look(0.5), path(0.5)
-    halves = (float(np.linalg.norm(psi / scale)) for psi in (halfway, step.psi - halfway))
-    if min(before, behind) + middle > rows.steepest * max(halves) > 0.0:
+    half = max(size(halfway), size(step.psi - halfway))
+    if min(before, behind) + middle > rows.steepest * half > 0.0:
         return behind
     values = [before, look(_PLACES[1]), middle, look(_PLACES[3]), behind]
     least = min(values)

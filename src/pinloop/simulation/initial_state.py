@@ -82,12 +82,15 @@ def _allowed(
     def missed(v: Array) -> Array:
         return np.asarray(rows.scale * (J @ v - b))
 
-    size = max(1.0, float(np.abs(v).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
+    size = max(1.0, *map(abs, v.tolist() + b.tolist()))
+    off = float(np.linalg.norm(missed(v)))
+    if off <= _CLOSED * size and not any(v[rows.locked].tolist()):
+        return v
     near = v.copy()
     near[rows.locked] = 0.0
     if np.linalg.norm(missed(near)) > _CLOSED * size:
         near += equations.jump(t, q, near).a
-    left, off = (float(np.linalg.norm(missed(rate))) for rate in (near, v))
+    left = float(np.linalg.norm(missed(near)))
     if left > CONTRADICTION * size:
         raise InconsistentVelocity(
             f"robot '{robot.name}': the rows contradict each other at the start: no velocity "
