@@ -7,7 +7,6 @@ all, such as other rows near a singular pose, a run is `simulate`'s; both have t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,9 +54,9 @@ class PlainRuns:
     ) -> None:
         self._system, self._method, self._stabilization = system, method, stabilization
         self._start, self._until = span
-        robot = system.robot
-        self._unit = np.where(robot.is_translation, robot.length, 1.0)
-        self._of_mode = lru_cache(8)(self._in_mode)
+        self._unit = np.where(system.robot.is_translation, system.robot.length, 1.0)
+        # Of the run before: where it starts, too, much need not be computed again.
+        self._known: dict[Mode, tuple[EquationsOfMotion, RobotManifold]] = {}
 
     @classmethod
     def of(cls, robot: Mechanism, until: float, settings: Mapping[str, Any]) -> PlainRuns | None:
@@ -80,24 +79,22 @@ class PlainRuns:
     def run(self, mode: Mode | None, q: Array, v: Array) -> PlainEnd | None:
         """One of them; None if it is not as plain as that, or fails."""
         try:
-            return self._run(*self._of_mode(mode or Mode()), q, v)
+            return self._run((mode or Mode()).without_friction, q, v)
         except (PinloopError, StepFailed):
             return None
 
-    def _in_mode(self, mode: Mode) -> tuple[EquationsOfMotion, RobotManifold]:
-        """Equations and group of a mode, wherever a run starts."""
-        system = self._system
-        return system.equations(mode), RobotManifold(system.robot).in_mode(mode)
-
-    def _run(
-        self, equations: EquationsOfMotion, manifold: RobotManifold, q: Array, v: Array
-    ) -> PlainEnd | None:
-        """The same in a mode; errors are for `simulate` to explain."""
-        t, robot = self._start, self._system.robot
+    def _run(self, mode: Mode, q: Array, v: Array) -> PlainEnd | None:
+        """The same; errors are for `simulate` to explain."""
+        t, system, robot = self._start, self._system, self._system.robot
         q, v = robot.checked_configuration(q), robot.checked_velocity(v)
+        if mode not in self._known:
+            self._known[mode] = system.equations(mode), RobotManifold(robot).in_mode(mode)
+        equations, manifold = self._known[mode]
         if len(rows := equations.rows) or len(rows.whole):
-            q, v = consistent_start(equations := equations.around(t, q), t, q, v)
             equations = equations.around(t, q)
+            q, v = consistent_start(equations, t, q, v)
+            equations = equations.around(t, q)
+        self._known[mode] = equations, manifold
         motion = ModeMotion(
             equations, self._method, self._stabilization, manifold, (t, q), lambda segment: None
         )
