@@ -168,11 +168,11 @@ class Displacement:
 
 
 class Records:
-    """The worst cases so far, one after another."""
+    """The worst cases so far, one after another; ``worst``: sizes of those before, by column."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, worst: Mapping[str, float] | None = None) -> None:
         self._criteria = tuple(known_criteria(setup, None).values())
-        self._worst: dict[str, float] = {}
+        self.worst = dict(worst or {})
 
     def takes(self, row: Mapping[str, float | str]) -> bool:
         """Whether a case is worse than all before it, or the first that ends in another way."""
@@ -182,7 +182,7 @@ class Records:
         records = {
             column: size
             for column, size in sizes.items()
-            if math.isfinite(size) and size > self._worst.get(column, -math.inf)
+            if math.isfinite(size) and size > self.worst.get(column, -math.inf)
         }
-        self._worst |= records
+        self.worst |= records
         return bool(records)

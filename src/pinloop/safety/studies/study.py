@@ -353,8 +353,11 @@ def _run(
             first, begin = journal.done, perf_counter()
             last = min(size, first + workers * _TASKS * batch)
             parts = range(first, last, batch)
-            room = journal.has_room
-            tasks = (delayed(_batch)(setup, sampling, k, min(last, k + batch), room) for k in parts)
+            # Where the disk has room, every stop is kept.
+            worst = None if (room := journal.has_room) else records.worst
+            tasks = (
+                delayed(_batch)(setup, sampling, k, min(last, k + batch), worst) for k in parts
+            )
             cases = [case for cases in parallel(tasks) for case in cases]
             kept = [
                 (k, packed)
@@ -368,16 +371,16 @@ def _run(
 
 
 def _batch(
-    setup: Setup, sampling: Sampling, first: int, last: int, room: bool
+    setup: Setup, sampling: Sampling, first: int, last: int, worst: Mapping[str, float] | None
 ) -> list[tuple[Row, bytes]]:
-    """Rows of consecutive cases with packed stops, the worst ones or all if there is room.
+    """Rows of consecutive cases with packed stops: those worse than ``worst``; all if it is None.
 
     What a worker of a process computes.
     """
-    cases, records = [], Records(setup)
+    cases, records = [], Records(setup, worst)
     for k, case in enumerate(each_case(setup, sampling, first, last), start=first):
         row, stop = setup.evaluate(k, case)
-        wanted = records.takes(row) or room
+        wanted = worst is None or records.takes(row)
         cases.append((row, setup.pack(stop, case) if wanted and stop is not None else b""))
     return cases
 
