@@ -1,14 +1,14 @@
 """Stopping times and distances as vendors declare them (ISO 10218-1:2011, annex B): axis by axis.
 
 One axis moves at a share of its full speed, all others stand; the robot is extended by a share of
-what it can and carries a share of its payload. Poses are found in `extension`, how tables look is
-in `annexb_tables`.
+what it can and carries a share of its payload. Poses are found in `extension`, stops are made in
+`axis_stops`, how tables look is in `annexb_tables`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -17,150 +17,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...assembly.assemble import consistent_velocity
 from ...boundary.arguments import flat_numbers, public
 from ...boundary.csv import write_rows
 from ...boundary.files import write_text
-from ...boundary.marks import Array
 from ...boundary.values import forward, stored_fields
-from ...errors import BadValue, StopFailed
+from ...errors import BadValue
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism
-from ...simulation.limits import LimitPassed
 from ...tables.number_format import units_of
 from ...tables.report import Report, Reported
 from ..brakes.brakes import Brakes
 from ..brakes.template import driven_joints
-from ..space.interval_tree import joint_limits
-from ..stopping import Payload, Standstill, StopResult, Trigger
+from ..stopping import Payload, Standstill, StopResult
 from ..stopping.categories import Category, as_category
 from ..stopping.intervals import Guesses
-from ..stopping.prepared_robot import PreparedRobot, prepare_robot
-from ..stopping.stop import stop_prepared
 from ..stopping.uncertain_brakes import find_guesses
+from .axis_stops import AxisStop, Declaration, GivenPoses, Settings
 from .editions import ROBOT_EDITIONS, Edition, edition_by_name
-from .extension import Extension, Finder, Pose
-from .posture import checked_payload, payload_point
-
-GivenPoses = Mapping[str, Mapping[float, Any]]
-"""Per axis and share a configuration, or values of driven joints by name."""
+from .extension import Extension
+from .posture import checked_payload
 
 SHARES: Mapping[int, tuple[float, ...]] = {0: (1.0,), 1: (0.33, 0.66, 1.0), 2: (0.33, 0.66, 1.0)}
 """Shares of speed, extension and payload by number of the category (ISO 10218-1:2011, annex B)."""
 
-_SAG = 1e-3
-"""By so much a joint that rests at its limit may pass it [rad, m]."""
 _NO_LIMIT = 1e6
 """Velocity limits above this are none [rad/s, m/s]."""
 _TABLES = "safety.standards.annexb_tables"
-_SPARE = 1.05
-"""So many times the travel of the longest stop is left up to the limits."""
-_TRIALS = 4
-"""A pose with room may need more room; so often it is looked for."""
-
-
-@dataclass(frozen=True, eq=False)
-class AxisStop:
-    """The stop of one axis. Sliding axes: m for rad.
-
-    Args:
-        speed: speed at the signal [rad/s], signed.
-        mass: mass of the payload [kg].
-        outcome: as of `StopResult`, or "failed" if the stop could not be computed to its end.
-        time: from the signal until all joints are at rest for good [s].
-        distance: how far the axis gets from where it was at the signal until it is at rest for good
-            [rad]; if gravity pulls it back before its brake acts, the farthest counts.
-        reaction_time: part of the time until its brake acts, or its drive slows it down [s].
-        reaction_distance: how far it goes in that time [rad].
-        last: joint that comes to rest last.
-        passed: position limits of joints that it passes; end stops are not computed.
-    """
-
-    axis: str
-    category: int
-    speed_share: float
-    payload_share: float
-    speed: float
-    mass: float
-    pose: Pose
-    outcome: str
-    problem: str = ""
-    time: float = np.nan
-    distance: float = np.nan
-    reaction_time: float = np.nan
-    reaction_distance: float = np.nan
-    last: str = ""
-    passed: tuple[LimitPassed, ...] = ()
-
-    @property
-    def extension_share(self) -> float:
-        """Share of the largest extension that was asked for."""
-        return self.pose.share
-
-
-@dataclass(frozen=True, eq=False)
-class Settings:
-    """What all stops have in common; gravity is in the robot's base [m/s^2], shape (3,)."""
-
-    brakes: Brakes
-    gravity: Array
-    until: float
-    method: MuntheKaas
-    standstill: Standstill
-
-    def machine(self, robot: Mechanism, payload: Payload, share: float) -> PreparedRobot:
-        """The robot with a share of a payload of the same shape, prepared."""
-        load = None
-        if payload.mass > 0:
-            whole = payload.inertia
-            inertia = None if whole is None else share * np.asarray(whole, dtype=float)
-            load = replace(payload, mass=share * payload.mass, inertia=inertia)
-        return prepare_robot(robot, self.brakes, load, self.gravity)
-
-    def stop(
-        self, machine: PreparedRobot, category: Category, q: Array, axis: str, speed: float
-    ) -> StopResult:
-        """Stop one axis while the other driven joints stand."""
-        rates = dict.fromkeys(driven_joints(machine.robot), 0.0) | {axis: speed}
-        v = consistent_velocity(machine.robot, q, rates)
-        return stop_prepared(
-            machine, Trigger(), category, q, v, self.until, self.method, self.standstill
-        )
-
-    def axis_stop(
-        self,
-        machine: PreparedRobot,
-        category: Category,
-        axis: str,
-        pose: Pose,
-        full: float,
-        shares: tuple[float, float],
-        mass: float,
-    ) -> AxisStop:
-        """Stop one axis, and keep what is declared.
-
-        ``full``: full speed of the axis [rad/s, m/s]; ``shares``: of the speed and of the payload;
-        ``mass``: of the whole payload [kg].
-        """
-        part, load = shares
-        speed = pose.direction * part * full
-        case = AxisStop(axis, category.number, part, load, speed, load * mass, pose, "failed")
-        try:
-            result = self.stop(machine, category, pose.q, axis, speed)
-        except StopFailed as error:
-            return replace(case, problem=" ".join(str(error).split()))
-        joint = result.joints[axis]
-        passed = joint_limits(result.run, tolerance=_SAG)
-        return replace(
-            case,
-            outcome=result.outcome,
-            time=result.stopping_time,
-            distance=joint.excursion,
-            reaction_time=joint.reaction_time,
-            reaction_distance=pose.direction * joint.reaction_angle,
-            last=max(result.joints.values(), key=lambda item: item.time).name,
-            passed=tuple(item for item in passed if item.kind == "position"),
-        )
 
 
 @public
@@ -316,62 +198,19 @@ def annex_b(
             not found.
     """
     chosen = tuple(map(as_category, categories))
-    by = edition_by_name(edition, ROBOT_EDITIONS)
-    grid = _shares(chosen, shares)
-    parts = sorted({share for number in grid for share in grid[number]})
-    brakes = brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)
+    by, grid = edition_by_name(edition, ROBOT_EDITIONS), _shares(chosen, shares)
+    brakes = (brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)).for_robot(robot)
     vector = robot.gravity if gravity is None else flat_numbers(gravity, "gravity", 3)
-    settings = Settings(
-        brakes.for_robot(robot), np.array(vector), until, method or MuntheKaas(), standstill
-    )
-    names = _checked_axes(robot, settings.brakes, axes, chosen)
-    full = {
-        axis: _full_speed(robot, axis, _for(names, speeds, "speeds").get(axis)) for axis in names
-    }
-    load = checked_payload(robot, payload)
+    settings = Settings(brakes, np.array(vector), until, method or MuntheKaas(), standstill)
+    names = _checked_axes(robot, brakes, axes, chosen)
+    own = _for(names, speeds, "speeds")
+    full = {axis: _full_speed(robot, axis, own.get(axis)) for axis in names}
     given = _for(names, extension_poses, "extension_poses")
-    finder = Finder(robot, driven_joints(robot), payload_point(load, settings.gravity))
-    machines = {part: settings.machine(robot, load, part) for part in parts}
-    heavy = [(machines[max(grid[category.number])], category) for category in chosen]
-    extensions = {}
-    for axis in names:
-        _check_shares(axis, given.get(axis, {}), parts)
-        room = _room(finder, settings, heavy, axis, full[axis])
-        extensions[axis] = finder.extension(axis, parts, given.get(axis), room)
-    stops = [
-        settings.axis_stop(
-            machines[mass], category, axis, pose, full[axis], (part, mass), load.mass
-        )
-        for category in chosen
-        for axis in names
-        for mass, share, part in product(grid[category.number], repeat=3)
-        if (pose := extensions[axis].poses.get(share)) is not None
-    ]
-    return AnnexB(robot, load, names, chosen, grid, full, extensions, tuple(stops), settings, by)
-
-
-def _room(
-    finder: Finder,
-    settings: Settings,
-    heavy: Sequence[tuple[PreparedRobot, Category]],
-    axis: str,
-    full: float,
-) -> float:
-    """How far an axis must still be able to move, so that it stops before the limits [rad, m].
-
-    ``heavy``: the robot with its largest payload, and the category, of each stop; ``full``: full
-    speed of the axis [rad/s, m/s].
-    """
-    room = 0.0
-    for _ in range(_TRIALS):
-        pose = finder.extended(axis, room)
-        stops = (settings.axis_stop(*one, axis, pose, full, (1.0, 1.0), 0.0) for one in heavy)
-        # What cannot be computed counts for nothing.
-        travel = float(np.nanmax([0.0, *(stop.distance for stop in stops)]))
-        if travel <= room:
-            break
-        room = _SPARE * travel
-    return room
+    load = checked_payload(robot, payload)
+    wanted = Declaration(robot, settings, load, chosen, grid, full, given)
+    extensions = wanted.extensions()
+    stops = wanted.stops(extensions)
+    return AnnexB(robot, load, names, chosen, grid, full, extensions, stops, settings, by)
 
 
 def _shares(
@@ -398,16 +237,6 @@ def _for(names: tuple[str, ...], given: Mapping[str, Any] | None, what: str) -> 
         if name not in names:
             raise BadValue(f"{what} names '{name}', which is none of the axes {', '.join(names)}")
     return given or {}
-
-
-def _check_shares(axis: str, given: Iterable[float], parts: Sequence[float]) -> None:
-    """Refuse a pose for a share that was not asked for."""
-    for share in given:
-        if share not in parts:
-            raise BadValue(
-                f"extension_poses gives axis '{axis}' a pose for {share!r}; the shares are "
-                f"{', '.join(f'{part:g}' for part in parts)}"
-            )
 
 
 def _written(text: str, path: str | Path | None) -> str:

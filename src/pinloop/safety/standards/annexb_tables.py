@@ -15,7 +15,8 @@ from ...units import column_name
 from ..brakes.laws import LAWS
 from ..brakes.template import driven_joints
 from ..stopping.result_document import PLANNING_AID
-from .annexb import AnnexB, AxisStop
+from .annexb import AnnexB
+from .axis_stops import AxisStop
 
 _THIRDS = ("reaction", "braking", "total")
 _ALIKE = 1e-4

@@ -278,37 +278,53 @@ def cell_map(
     setup = make_setup(robot, brakes, space, **settings)
     if setup.space.motion is not None:
         raise BadValue("speeds of a recorded motion are what they are; give poses and speeds")
-    parts = np.unique(flat_numbers(shares, "shares", len(shares)))
-    if not len(parts) or parts[0] <= 0.0 or parts[-1] > 1.0:
-        raise BadValue(f"shares are {shares!r}; give numbers above 0 and up to 1")
-    spacing = require_length("spacing", spacing)
-    values = case_values(setup, sampling, 0, checked_size(setup, sampling, jobs))
-    tasks = (
-        delayed(_shadow)(setup, scaled(case, share), watch, spacing / 5)
-        for share in parts.tolist()
-        for case in values
-    )
-    found = list(start_workers(jobs)(tasks))
-    shadows, bare = [shadow for shadow, _ in found], {name for _, names in found for name in names}
-    by_share = [shadows[k : k + len(values)] for k in range(0, len(shadows), len(values))]
-    x, y = _grid(shadows, spacing)
+    parts, spacing = _checked_shares(shares), require_length("spacing", spacing)
+    cases = case_values(setup, sampling, 0, checked_size(setup, sampling, jobs))
+    by_share, notes = _shadows(setup, cases, parts, watch, spacing / 5, jobs)
+    x, y = _grid([shadow for some in by_share for shadow in some], spacing)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    tasks = (delayed(_margin)(some, places) for some in by_share)
-    margins = np.array(list(start_workers(jobs)(tasks))).reshape(len(parts), len(y), len(x))
-    notes = [f"without shapes, and left out: {', '.join(sorted(bare))}"] if bare else []
+    margins = start_workers(jobs)(delayed(_margin)(some, places) for some in by_share)
     return CellMap(
         robot.name,
-        tuple(parts.tolist()),
+        parts,
         x,
         y,
-        margins,
+        np.array(list(margins)).reshape(len(parts), len(y), len(x)),
         tuple(max(shadow.needs for shadow in some) for some in by_share),
         tuple(polygon for shadow in by_share[-1] for polygon in shadow.polygons),
         watch,
-        len(values),
+        len(cases),
         setup.guesses,
-        tuple(notes),
+        notes,
     )
+
+
+def _checked_shares(shares: Sequence[float]) -> tuple[float, ...]:
+    """The shares, rising."""
+    parts = np.unique(flat_numbers(shares, "shares", len(shares)))
+    if not len(parts) or parts[0] <= 0.0 or parts[-1] > 1.0:
+        raise BadValue(f"shares are {shares!r}; give numbers above 0 and up to 1")
+    return tuple(parts.tolist())
+
+
+def _shadows(
+    setup: Setup,
+    cases: Sequence[Mapping[str, float]],
+    parts: Sequence[float],
+    watch: Watch,
+    tolerance: float,
+    jobs: int,
+) -> tuple[list[list[Shadow]], tuple[str, ...]]:
+    """What the stops of all cases sweep at each share; a note on bodies that have no shape."""
+    tasks = (
+        delayed(_shadow)(setup, scaled(case, share), watch, tolerance)
+        for share in parts
+        for case in cases
+    )
+    shadows, bare = zip(*start_workers(jobs)(tasks), strict=True)
+    by_share = [list(shadows[k : k + len(cases)]) for k in range(0, len(shadows), len(cases))]
+    names = sorted({name for some in bare for name in some})
+    return by_share, (f"without shapes, and left out: {', '.join(names)}",) if names else ()
 
 
 def _shadow(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -131,53 +131,77 @@ def fitted(
     """As `fit_brakes`, but what the data does not tell is in the result only."""
     table = table.possible(robot, brakes)
     names = _checked(table, brakes, parameters)
-    brakes = _with_start(brakes, table, names)
-    solved: dict[str, Solution] = {}
-    known: dict[Hashable, StopResult] = {}
-    for _ in range(_ROUNDS):
-        most = 0.0
-        for joint, rows in _axes(table):
-            axis = AxisFit(robot, brakes, joint, rows, names, arguments, table.source, known)
-            if joint in solved:
-                # Have the brakes of the other axes changed its stops since it was fitted?
-                moved = float(np.max(np.abs(axis.errors_with(brakes) - solved[joint].errors)))
-                most = max(most, moved)
-                if moved < SAME_STOP:
-                    continue
-            else:
-                most = np.inf
-                unstopped = _unstopped(axis)
-                table = table.without(unstopped)
-                rows = [row for row in rows if not any(row is x for x, _ in unstopped)]
-                if not rows:
-                    continue
-                axis = replace(axis, rows=rows)
-            solved[joint] = axis.solve(anew=joint not in solved)
-            brakes = solved[joint].brakes
-        if most < SAME_STOP:
-            break
-    if not solved:
-        raise table.failed[-1].error
-    notes = [note for solution in solved.values() for note in solution.notes]
+    search = _Search(robot, table, _with_start(brakes, table, names), names, arguments)
+    notes = search.run()
+    table, brakes = search.table, search.brakes
     notes += [
         f"joint '{joint}': the table has neither a time nor an angle to fit its brake to"
         for joint in dict.fromkeys(row.joint for row in table.rows)
-        if joint not in solved
+        if joint not in search.solved
     ]
-    if most >= SAME_STOP:
-        notes.append(
-            f"the brakes of the axes change each other's stops by {100 * most:.2g} % even after "
-            f"{_ROUNDS} rounds: the fit is not settled"
-        )
-    notes += _band_notes(brakes, solved, names)
+    notes += _band_notes(brakes, search.solved, names)
     # What was followed for long enough in the search is followed no further.
-    made = {key: stop for key, stop in known.items() if stop.outcome != "time-out"}
+    made = {key: stop for key, stop in search.known.items() if stop.outcome != "time-out"}
     results = [
         made.get(stop_key(row, brakes)) or row.attempt(robot, brakes, **arguments)
         for row in table.rows
     ]
-    values = tuple(value for solution in solved.values() for value in solution.parameters)
+    values = tuple(value for solution in search.solved.values() for value in solution.parameters)
     return Fit(brakes, values, compare(results, table), tuple(notes))
+
+
+@dataclass
+class _Search:
+    """The fit of all axes in turn; rows in which an axis does not stop leave the table."""
+
+    robot: Mechanism
+    table: StoppingTable
+    brakes: Brakes
+    names: tuple[str, ...]
+    arguments: Mapping[str, Any]
+    solved: dict[str, Solution] = field(default_factory=dict)
+    known: dict[Hashable, StopResult] = field(default_factory=dict)
+
+    def run(self) -> list[str]:
+        """Fit until the brakes of the axes agree; say what the data does not tell."""
+        for _ in range(_ROUNDS):
+            moved = [self._fit_axis(joint, rows) for joint, rows in _axes(self.table)]
+            if max(moved) < SAME_STOP:
+                break
+        if not self.solved:
+            raise self.table.failed[-1].error
+        notes = [note for solution in self.solved.values() for note in solution.notes]
+        if max(moved) >= SAME_STOP:
+            notes.append(
+                f"the brakes of the axes change each other's stops by {100 * max(moved):.2g} % "
+                f"even after {_ROUNDS} rounds: the fit is not settled"
+            )
+        return notes
+
+    def _fit_axis(self, joint: str, rows: Sequence[Measured]) -> float:
+        """Fit an axis, if the brakes of others have changed its stops; say by how much they have.
+
+        Infinite if it is fitted for the first time, 0 if it does not come to rest in any row.
+        """
+        axis = AxisFit(
+            self.robot, self.brakes, joint, rows, self.names, self.arguments, self.table.source,
+            self.known,
+        )  # fmt: skip
+        moved, before = math.inf, self.solved.get(joint)
+        if before is not None:
+            moved = float(np.max(np.abs(axis.errors_with(self.brakes) - before.errors)))
+            if moved < SAME_STOP:
+                return moved
+        else:
+            unstopped = _unstopped(axis)
+            self.table = self.table.without(unstopped)
+            rows = [row for row in rows if not any(row is x for x, _ in unstopped)]
+            if not rows:
+                return 0.0
+            axis = replace(axis, rows=rows)
+        self.solved[joint] = axis.solve(anew=before is None)
+        self.brakes = self.solved[joint].brakes
+        return moved
 
 
 def _axes(table: StoppingTable) -> list[tuple[str, list[Measured]]]:

@@ -22,7 +22,8 @@ from ...tables.number_format import milliseconds, number, units_of
 from ...tables.report import KeyValues, Notes, Report, Reported, Table
 from ..brakes.template import driven_joints
 from ..stopping.result_document import PLANNING_AID
-from .annexb import AnnexB, AxisStop
+from .annexb import AnnexB
+from .axis_stops import AxisStop
 from .extension import Finder
 from .posture import payload_point
 
