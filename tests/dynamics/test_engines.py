@@ -70,7 +70,7 @@ def test_accelerations_are_those_of_the_other_engine(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOOPED)
-def test_loops_are_open_by_as_much_for_both_engines(name: str) -> None:
+def test_equations_and_loops_are_those_of_the_other_engine(name: str) -> None:
     """Anywhere: the kernel leaves loops to Python that are nearly upside down."""
     for machine in (robot(name), regularized(name)):
         native, python = both(machine, np.zeros(machine.nv))
@@ -81,6 +81,12 @@ def test_loops_are_open_by_as_much_for_both_engines(name: str) -> None:
             for own, other in zip(native.closure(0.0, q), python.closure(0.0, q), strict=True):
                 close(own, other, 1e-9)
             close(native.residual_of_whole(q), python.residual_of_whole(q), 1e-9)
+            v = rng.normal(size=machine.nv)
+            systems = (equations.system(0.0, q, v) for equations in (native, python))
+            *parts, (own_rank, other_rank) = zip(*systems, strict=True)
+            assert own_rank == other_rank
+            for own, other in parts:
+                close(own, other, 1e-9)
 
 
 @pytest.mark.parametrize("locks", [["j1"], ["j2"], [Locked("j2", ("wx",))]])

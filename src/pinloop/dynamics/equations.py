@@ -49,6 +49,7 @@ from .right_hand_side import RightHandSide
 if HAS_KERNEL:
     from .._kernel import Tables
 
+Rows = tuple[Array, Array, Array]
 System = tuple[Array, Array, Array, Array, int | None]
 """See `EquationsOfMotion.system`."""
 
@@ -358,40 +359,30 @@ class EquationsOfMotion:
     def residual_of_whole(self, q: Configuration) -> Array:
         """Residual of all rows of loops, also those that regularization has dropped."""
         whole = self.rows.whole
-        if known := self._rows_natively(tables_of_rows(self.robot), len(whole), q):
-            return known[1]
+        if known := self._natively(tables_of_rows(self.robot), len(whole), q, self._rest):
+            return known[2]
         with self.robot.workspace() as data:
             pin.framesForwardKinematics(self._model, data, q)
             return whole.residual_at(data, q)
 
     def closure(self, t: float, q: Configuration) -> tuple[Array, Array, Array]:
         """``J``, ``b`` and the position residual of all rows at a configuration."""
-        tables = loop_tables(self.rows) if self._only_loops else None
-        if known := self._rows_natively(tables, len(self.rows), q):
-            return known[0], np.zeros(len(self.rows)), known[1]
-        free = self.robot.spaces.free
-        try:
-            space = free.pop()
-        except IndexError:
-            space = self.robot.spaces.take(self._model)
-        try:
-            data = space.data
+        if self._only_loops and (known := self._loops_natively(q, self._rest)):
+            return known[0], np.zeros(len(self.rows)), known[2]
+        with self.robot.workspace() as data:
             self._kinematics(data, q, self._rest)
             return self.rows.closure(t, q, data)
-        finally:
-            free.append(space)
 
-    def _rows_natively(
-        self, tables: Tables | None, count: int, q: Array
-    ) -> tuple[Array, Array] | None:
-        """``J`` and residuals of so many rows by the kernel; None where it has none.
+    def _loops_natively(self, q: Array, v: Array) -> Rows | None:
+        """``J``, ``gamma`` and residuals of the rows of loops by the kernel, if it has them."""
+        return self._natively(loop_tables(self.rows), len(self.rows.loops), q, v)
 
-        So it is of loops that are open by more than 150 degrees.
-        """
+    def _natively(self, tables: Tables | None, count: int, q: Array, v: Array) -> Rows | None:
+        """The same of tables with so many rows; None, too, of loops open by over 150 degrees."""
         if tables is None or self.wanted_engine == "python":
             return None
-        J, _, gaps = evaluate_rows(tables, count, q[None], self._rest[None])
-        return (J[0], gaps[0]) if np.isfinite(J.sum() + gaps.sum()) else None
+        (J,), (gamma,), (gaps,) = evaluate_rows(tables, count, q[None], v[None])
+        return (J, gamma, gaps) if np.isfinite(J.sum() + sum(gaps.tolist())) else None
 
     def closure_at_start(self, t: float, q: Array) -> tuple[Array, Array, Array]:
         """`closure`, which is evaluated once at the home."""
@@ -490,11 +481,16 @@ class EquationsOfMotion:
     ) -> System:
         """The same in a work space; without ``locks`` ``M`` is that of the free coordinates."""
         model, entries = self._model, self._mirrored if locks else self._mirrored_free
-        if self._is_tree and (self._only_loops or not locks) and not self._applied.need_kinematics:
+        bare = (self._only_loops or not locks) and not self._applied.need_kinematics
+        if self._is_tree and bare:
             f = self._applied.torque(t, q, v, data) - pin.nonLinearEffects(model, data, q, v)
             M = pin.crba(model, data, q).take(entries)
             return M, f, self._no_rows, self._no_rates, None
-        J, _, gamma, tau = self.evaluate(data, t, q, v, locks=locks)
+        bare = bare and self.rows.unlocked == len(self.rows.loops)
+        if bare and (rows := self._loops_natively(q, v)):
+            (J, gamma, _), tau = rows, self._applied.torque(t, q, v, data)
+        else:
+            J, _, gamma, tau = self.evaluate(data, t, q, v, locks=locks)
         nle = np.array(pin.nonLinearEffects(model, data, q, v))
         M = pin.crba(model, data, q).take(entries)
         return M, tau - nle, J, gamma, self.max_rank if locks else self._unlocked_rank
