@@ -54,7 +54,7 @@ def all_counts() -> dict[str, int]:
             )
     for name in MOTIONS:
         found |= _run_counts(name)
-    return found | _stop_counts()
+    return found | _stop_counts() | _batch_counts()
 
 
 def _run_counts(name: str) -> dict[str, int]:
@@ -93,3 +93,14 @@ def _stop_counts() -> dict[str, int]:
         ),
         "evaluations per stop, six_axis_arm": result.run.evaluations,
     }
+
+
+def _batch_counts() -> dict[str, int]:
+    """A run of a batch in which nothing is decided: all that is not the kernel's holds a lock."""
+    robot = pl.load(URDF / "six_axis_arm.urdf")
+
+    def runs(count: int) -> Callable[[], pl.Batch]:
+        v = np.linspace(0.1, 1.0, count)[:, None] * robot.model.upperVelocityLimit
+        return lambda: pl.simulate_many(robot, robot.neutral, v, until=0.5, losses=False, jobs=1)
+
+    return {"calls per run of a batch, six_axis_arm": (calls(runs(44)) - calls(runs(4))) // 40}
