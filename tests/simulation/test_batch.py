@@ -87,7 +87,14 @@ def test_plain_runs_are_those_of_simulate(name: str, monkeypatch: pytest.MonkeyP
     runs = [pl.simulate(machine, *x, **settings) for x in zip(q, v, strict=True)]
     mode = settings.pop("mode", None)
     monkeypatch.setattr(pinloop.simulation.batch, "simulate", None)  # for what is not plain
-    same(pl.simulate_many(machine, q, v, jobs=2, modes=mode, **settings), runs)
+    times = np.array([UNTIL, 0.2, 0.21, -1.0, 0.1, runs[1].t[2], runs[2].t[-2]])
+    batch = pl.simulate_many(machine, q, v, jobs=2, modes=mode, times=times, **settings)
+    same(batch, runs)
+    inside = times > -0.5
+    assert np.isnan(batch.samples.q[:, ~inside]).all()
+    for k, run in enumerate(runs):
+        np.testing.assert_array_equal(batch.samples.q[k, inside], run(times[inside]).q)
+        np.testing.assert_array_equal(batch.samples.v[k, inside], run(times[inside]).v)
 
 
 def test_runs_that_turn_out_not_to_be_plain_are_those_of_simulate() -> None:

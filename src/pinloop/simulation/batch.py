@@ -26,7 +26,7 @@ from ..integrate import MuntheKaas
 from ..model.mechanism import Mechanism, require_robot
 from .events import Event, JointLimits
 from .modes import Mode
-from .plain_runs import PlainEnd, PlainRuns
+from .plain_runs import PlainRun, PlainRuns
 from .simulate import Limits, check_settings, simulate
 from .stabilization import Projection
 from .trajectory import State, Trajectory
@@ -162,16 +162,17 @@ def _compute(
 ) -> Batch:
     """Some runs, one after the other."""
     results = _Results(starts.robot, starts.count, times, keep=keep)
-    alone = keep or len(times) > 0 or len(starts.parameters) > 0
+    alone = keep or len(starts.parameters) > 0
     plain = None if alone else PlainRuns.of(starts.robot, until, settings)
     for k in range(starts.count):
-        if end := plain and plain.run(starts.modes[k], starts.q[k], starts.v[k]):
-            results.end(k, end, "done")
-            continue
+        q, v = starts.q[k], starts.v[k]
+        run: Trajectory | PlainRun | None
+        run = plain.run(starts.modes[k], q, v) if plain else None
         try:
-            robot, mode, forces = starts.run(k, settings.get("forces", ()))
-            given: RunSettings = {**settings, "forces": forces}
-            run = simulate(robot, starts.q[k], starts.v[k], until=until, mode=mode, **given)
+            if run is None:
+                robot, mode, forces = starts.run(k, settings.get("forces", ()))
+                given: RunSettings = {**settings, "forces": forces}
+                run = simulate(robot, q, v, until=until, mode=mode, **given)
         except PinloopError as error:
             results.add(k, getattr(error, "trajectory", None), str(error), failed=True)
             continue
@@ -286,22 +287,20 @@ class _Results:
         self._samples = tuple(np.full((count, len(times), n), np.nan) for n in (nq, nv))
         self._runs: list[Trajectory | None] = [None] * count if keep else []
 
-    def add(self, k: int, run: Trajectory | None, message: str, *, failed: bool = False) -> None:
+    def add(
+        self, k: int, run: Trajectory | PlainRun | None, message: str, *, failed: bool = False
+    ) -> None:
         """Take the results of a run; None if there is not a single state."""
         self._messages[k], self._failed[k] = message, failed
         if run is None:
             return
-        self.end(k, PlainEnd(run.t[-1], run.q[-1], run.v[-1], run.evaluations), message)
+        self._t[k], self._q[k], self._v[k] = run.t[-1], run.q[-1], run.v[-1]
+        self._evaluations[k] = run.evaluations
         inside = (self._times >= run.t[0]) & (self._times <= run.t[-1])
         if inside.any():
             _, self._samples[0][k, inside], self._samples[1][k, inside] = run(self._times[inside])
-        if self._runs:
+        if isinstance(run, Trajectory) and self._runs:
             self._runs[k] = run
-
-    def end(self, k: int, end: PlainEnd, message: str) -> None:
-        """Take where a run ends."""
-        self._t[k], self._q[k], self._v[k], self._evaluations[k] = end
-        self._messages[k] = message
 
     def batch(self) -> Batch:
         """What came out."""
