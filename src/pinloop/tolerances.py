@@ -329,6 +329,10 @@ class Regularity:
     """1: a step that starts below is near a bifurcation, and states are projected more closely"""
     AWAY = 0.2
     """1: a step that starts above has passed the singular pose"""
+    LOST = 1e-3
+    """1: so near a bifurcation a motion is on its branch, wherever it goes"""
+    WAY_THERE = 1.0
+    """rad, lengths: a bifurcation is near if the motion leads there in so much, or from there"""
     AGAIN = 0.1
     """1: a branch not found is looked for again at this part of the largest regularity since"""
     BASE = 1e-5

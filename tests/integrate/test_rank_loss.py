@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pinloop.integrate import Segment, Step
-from pinloop.integrate.rank_loss import first_near, least_regularity
+from pinloop.integrate.rank_loss import first_near, leads_to_loss, least_regularity
 from pinloop.simulation.modes import RobotManifold
 
 from ..screw_tables import Array
@@ -42,6 +42,41 @@ def steps(count: int, notes: Array) -> Segment:
 
 def step() -> Step:
     return steps(1, np.ones((1, 4))).step(0)
+
+
+class Distance:
+    """Constraints as regular as their distance from a pose is large, which may move."""
+
+    regularity, steepest = 1.0, 4.0
+
+    def __init__(self, slope: float, even: float = 0.0, rate: float = 0.0) -> None:
+        self._slope, self._even, self._rate = slope, even, rate
+
+    def regularity_at(self, t: float, q: Array) -> float:
+        return self._even + self._slope * abs(float(q[0]) - self._rate * t)
+
+
+@pytest.mark.parametrize("slope", [0.05, 1.0])
+@pytest.mark.parametrize("rate", [2.0, -0.01])
+def test_a_pose_is_as_near_as_the_way_there_is_long(slope: float, rate: float) -> None:
+    """However fast a state moves, and to or from there; a pose that flees as fast is never met."""
+    rows, v = Distance(slope), np.array([rate, 0.0])
+    for place in (-0.3, 0.3):
+        state = 0.0, np.array([place, 0.0]), v
+        assert leads_to_loss(rows, Space(), state, np.ones(2), 0.3 * 1.001)
+        assert not leads_to_loss(rows, Space(), state, np.ones(2), 0.3 * 0.999)
+        assert leads_to_loss(rows, Space(), state, np.array([0.1, 1.0]), 3.003)
+        assert not leads_to_loss(rows, Space(), state, np.array([0.1, 1.0]), 2.997)
+        assert not leads_to_loss(Distance(slope, rate=rate), Space(), state, np.ones(2), 1e3)
+        aside = state[0], state[1], np.array([0.0, rate])
+        assert not leads_to_loss(rows, Space(), aside, np.ones(2), 1e3)
+
+
+def test_without_a_way_or_with_nothing_left_a_pose_is_near() -> None:
+    q, v = np.array([0.3, 0.0]), np.array([0.0, 1.0])
+    assert leads_to_loss(Distance(1.0), Space(), (0.0, q, 0.0 * v), np.ones(2), 1e-3)
+    assert leads_to_loss(Distance(0.0, 0.9e-3), Space(), (0.0, q, v), np.ones(2), 1e-3)
+    assert not leads_to_loss(Distance(0.0, 1.1e-3), Space(), (0.0, q, v), np.ones(2), 1e3)
 
 
 @pytest.mark.parametrize("at", [0.05, 0.3, 0.5, 0.62, 0.9, 0.97])

@@ -254,8 +254,14 @@ def crossing(*at: float, fails: bool = False) -> tuple[Flow, list[str]]:
     return flow, asked
 
 
-def walk(flow: Flow, method: MuntheKaas, h: float, count: int) -> StepMemory:
-    body, memory, t = robot("six_axis_arm"), StepMemory(taken=1), 0.0
+def walk(
+    flow: Flow,
+    method: MuntheKaas,
+    h: float,
+    count: int,
+    memory: StepMemory = StepMemory(taken=1),  # noqa: B008 (frozen)
+) -> StepMemory:
+    body, t = robot("six_axis_arm"), 0.0
     stepper = Stepper(method, np.ones(body.nv))
     for _ in range(count):
         state = body.neutral, np.ones(body.nv), np.zeros(body.nv)
@@ -320,6 +326,27 @@ def test_a_branch_is_looked_for_again_before_the_next_pose_where_others_meet() -
         f"opened at {t}" for t in (0.8, 0.9, 1.0, 1.0)
     ]
     assert memory.refused == pytest.approx(0.005)
+
+
+@pytest.mark.parametrize("method", [MuntheKaas(), MuntheKaas("rk4", step=0.5)])
+@pytest.mark.parametrize("was_on_branch", [False, True])
+def test_a_motion_beside_poses_to_which_it_does_not_lead_follows_the_rows(
+    was_on_branch: bool, method: MuntheKaas
+) -> None:
+    """And leaves the branch on which it came there; beside a pose where branches meet it does not.
+
+    It is as if no branch had been looked for: the next pose is not missed.
+    """
+    flow, asked = crossing(1e9)
+    flow = replace(flow, constraints=Even(0.05))
+    assert flow.branch is not None
+    before = StepMemory(regularity=0.05, branch=flow.branch(0.0, np.zeros(0), np.zeros(0)))
+    asked.clear()
+    memory = walk(flow, method, 0.5, 4, before if was_on_branch else StepMemory(taken=1))
+    assert set(asked) == {"rows"} and memory.branch is None
+    assert memory.regularity == 0.05 and memory.refused == np.inf
+    very_near = replace(flow, constraints=Even(0.9e-3))
+    assert walk(very_near, method, 0.5, 1).branch is not None
 
 
 @pytest.mark.parametrize("regularity", [1e-3, 0.5])

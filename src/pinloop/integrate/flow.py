@@ -126,14 +126,16 @@ class StepMemory(NamedTuple):
         """What the next step follows where it is not near other branches any more, or still is."""
         return flow if self.branch is None or self.regularity > Regularity.AWAY else self.branch
 
-    def after(
-        self, error: float, regularity: float, plain: Flow, flow: Flow, iterated: Iterated
-    ) -> StepMemory:
-        """What is taken over from a step that has followed one of two."""
-        branch, refused = flow if flow is not plain else None, np.inf
-        near = Regularity.NEAR if self.refused == np.inf else Regularity.AWAY
-        if branch is None and regularity < near:
+    def at(self, regularity: float, *, looked: bool) -> StepMemory:
+        """What is known where a step ends; ``looked``: whether a branch was looked for in vain."""
+        refused, is_known = np.inf, self.refused < np.inf
+        if regularity < (Regularity.AWAY if is_known else Regularity.NEAR) and (is_known or looked):
             again = Regularity.AGAIN * self.refused
             refused = regularity if regularity < again else max(regularity, self.refused)
+        return self._replace(regularity=regularity, refused=refused)
+
+    def after(self, error: float, plain: Flow, flow: Flow, iterated: Iterated) -> StepMemory:
+        """What is taken over from a step that has followed one of two."""
+        branch, refused = (None, self.refused) if flow is plain else (flow, np.inf)
         taken = self.taken + 1
-        return StepMemory(error, regularity, branch, refused, iterated, taken, self.stiff)
+        return StepMemory(error, self.regularity, branch, refused, iterated, taken, self.stiff)

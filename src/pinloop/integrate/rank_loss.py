@@ -15,13 +15,16 @@ from typing import Protocol
 import numpy as np
 
 from ..boundary.marks import Array
-from .munthe_kaas import Step
+from ..tolerances import Regularity
+from .munthe_kaas import Manifold, Step
 from .recording import Segment
 
 _PLACES = (0.0, 0.02, 0.5, 0.98, 1.0)
 """Parts of a step where one looks: the first two tell if it falls, the last two if it rises."""
 _GOLDEN, _CUTS = 0.5 * (math.sqrt(5.0) - 1.0), 10
 """What is left after each look closer, and how often one looks: to 0.8 %."""
+_ASIDE = 1e-5
+"""How far before and behind a state one looks how fast regularity changes: rad, robot lengths."""
 
 
 class Regular(Protocol):
@@ -37,6 +40,35 @@ class Regular(Protocol):
 
     def regularity_at(self, t: float, q: Array) -> float:
         """The same at a configuration that the motion only passes."""
+
+
+def leads_to_loss(
+    rows: Regular,
+    manifold: Manifold,
+    state: tuple[float, Array, Array],
+    scale: Array,
+    within: float,
+) -> bool:
+    """Whether constraints lose rank near a state on the way on which it moves, ahead or behind.
+
+    Beside such a pose regularity is as large as the distance from there, but for a factor. Where it
+    hardly changes, the motion stays beside such poses, as while what leads there is held: then rows
+    and error estimates tell all, as they do elsewhere. At rest the way is not known.
+
+    Args:
+        rows: who knows how independent constraints are.
+        manifold: group of the configurations.
+        state: time, configuration and velocity.
+        scale: size of one unit of each velocity coordinate, shape (nv,).
+        within: how far from there it is near: rad, robot lengths.
+    """
+    t, q, v = state
+    speed, regular = float(np.linalg.norm(v / scale)), rows.regularity_at(t, q)
+    if speed == 0.0 or regular < Regularity.LOST:
+        return True
+    times = _ASIDE / speed, -_ASIDE / speed
+    ahead, behind = (rows.regularity_at(t + x, manifold.integrate(q, x * v)) for x in times)
+    return abs(ahead - behind) / (2.0 * _ASIDE) * within > regular
 
 
 def least_regularity(

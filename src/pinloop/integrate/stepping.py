@@ -18,7 +18,7 @@ from ..tolerances import PROJECTED_TRIFLE, TIME_SUM, Regularity
 from .flow import MANY, Flow, State, StepFailed, StepMemory
 from .implicit import ImplicitSteps, Iterated, Slopes, difference_slopes, left_over, outgrown
 from .munthe_kaas import Attempt, MuntheKaas, NoBranch, RightHandSide, Step, StepControl
-from .rank_loss import first_near, least_regularity
+from .rank_loss import first_near, leads_to_loss, least_regularity
 from .recording import Segment
 
 WHEN_STIFF = "radau9"
@@ -34,6 +34,9 @@ _LONG = 10.0
 implicit iterations cannot take is as good as the method makes it."""
 _WORTH = 20.0
 """Evaluations that an implicit step is worth."""
+
+_PASSED = 0.5
+"""Part of the regularity at both ends of a step to which it falls inside if that leads across."""
 
 _NOT_SOLVED = "the equations of an implicit step are not solved; take a smaller step"
 _NOT_TOLD = (
@@ -86,7 +89,7 @@ class Stepper:
             memory = memory._replace(taken=0)
         if flow.branch is not None and flow.constraints is not None:
             memory = memory._replace(regularity=flow.constraints.regularity)
-            if memory.regularity < near:
+            if memory.regularity < near and self.leads(flow, t, q, v):
                 with suppress(NoBranch):  # else steps that end near other branches find out
                     branch = flow.branch(t, q, v)
                     there = branch.project(t, q, v)[:2]
@@ -108,8 +111,8 @@ class Stepper:
 
         Steps of fixed size end at given times.
         """
-        beside = memory.branch is not None or memory.refused < np.inf
-        if flow.many is None or beside or self._takes_implicit(memory):
+        beside = memory.branch is not None or memory.regularity < Regularity.NEAR
+        if flow.many is None or beside or memory.refused < np.inf or self._takes_implicit(memory):
             return None
         t, h, end = start
         asked = self._asked_within(memory.taken)
@@ -172,7 +175,7 @@ class Stepper:
         self, flow: Flow, memory: StepMemory, t: float, t_next: float, state: State
     ) -> tuple[Step, StepMemory]:
         """One step to a given time, whatever its error; and what the next one takes over."""
-        plain, flow = flow, memory.flow(flow)
+        plain, flow = flow, self._followed(flow, memory, t, state)
         if self._asks(memory.taken):
             memory = self._looked(flow, memory, t, t_next - t, state)
         while True:
@@ -183,12 +186,12 @@ class Stepper:
                         raise StepFailed(_NOT_SOLVED, "not solved")
                     memory = memory._replace(stiff=None)
                     continue
-                step, regular, flow = self._ended(flow, memory, t, t_next, state, attempt)
+                step, ended, flow = self._ended(flow, memory, t, t_next, state, attempt)
             except NoBranch:
                 flow, memory = self._other_flow(plain, memory, t, state)
                 continue
             if step is not None:
-                return step, memory.after(memory.error, regular, plain, flow, iterated)
+                return step, ended.after(memory.error, plain, flow, iterated)
 
     def prolonged(self, flow: Flow, memory: StepMemory, step: Step, end: float) -> Step:
         """A step that goes on for an instant, or ends an instant earlier: its velocity is even.
@@ -204,7 +207,8 @@ class Stepper:
         attempt = Attempt(psi, q, v, known[0], np.zeros((0, 2, len(v))), *known[1:])
         state = step.q0, step.v0, step.a0
         try:
-            return self._finish(memory.flow(flow), step.t0, end, state, attempt)
+            followed = self._followed(flow, memory, step.t0, state)
+            return self._finish(followed, step.t0, end, state, attempt)
         except NoBranch:
             return self._finish(flow, step.t0, end, state, attempt)
 
@@ -212,7 +216,8 @@ class Stepper:
         self, flow: Flow, memory: StepMemory, t: float, h: float, end: float, state: State
     ) -> tuple[Step, float, StepMemory]:
         """One accepted step of about ``h``, not past ``end``; the next size and memory."""
-        method, first, plain, flow = self.method, 0.0, flow, memory.flow(flow)
+        method, first, plain = self.method, 0.0, flow
+        flow = self._followed(flow, memory, t, state)
         # Slopes that iterations have computed anew cost nothing to judge, once steps have grown.
         told = memory.taken > min(_SOON) and self._known_slopes(memory) is not None
         if told or self._asks(memory.taken):
@@ -244,7 +249,7 @@ class Stepper:
                     memory = memory._replace(iterated=memory.iterated if attempt else iterated)
                     h = (t_next - t) * control.shrink(error)
                     continue
-                step, regular, taken = self._ended(flow, memory, t, t_next, state, attempt)
+                step, ended, taken = self._ended(flow, memory, t, t_next, state, attempt)
                 if taken is flow and step is None:
                     h, memory = 0.5 * (t_next - t), memory.without_branch
                 flow = taken
@@ -256,7 +261,19 @@ class Stepper:
             factor, error = control.grow(error, memory.error)
             # A step that had to end at an event does not make the next ones short.
             size = max(h, (t_next - t) * factor) if last else h * factor
-            return step, size, memory.after(error, regular, plain, flow, iterated)
+            return step, size, ended.after(error, plain, flow, iterated)
+
+    def _followed(self, flow: Flow, memory: StepMemory, t: float, state: State) -> Flow:
+        """What the next step follows: the branch of the last one, while it is near others."""
+        followed = memory.flow(flow)
+        return followed if followed is flow or self.leads(flow, t, *state[:2], 2.0) else flow
+
+    def leads(self, flow: Flow, t: float, q: Array, v: Array, farther: float = 1.0) -> bool:
+        """Whether a state beside other branches moves to where they meet, or comes from there."""
+        within = farther * Regularity.WAY_THERE
+        return flow.constraints is None or leads_to_loss(
+            flow.constraints, flow.manifold, (t, q, v), self._scale, within
+        )
 
     def _other_flow(
         self, plain: Flow, memory: StepMemory, t: float, state: State
@@ -317,8 +334,8 @@ class Stepper:
         t_next: float,
         state: State,
         attempt: Attempt,
-    ) -> tuple[Step | None, float, Flow]:
-        """The end of a step: the step, its regularity, and what it follows.
+    ) -> tuple[Step | None, StepMemory, Flow]:
+        """The end of a step: the step, what is known there, and what it follows.
 
         Near where branches meet, constraints do not tell how the motion goes on, and a projection
         may fail: then there is no step yet; it is to be taken again on the branch of its start, or
@@ -335,19 +352,22 @@ class Stepper:
         if flow.constraints is not None and flow.branch is not None and trouble is None:
             ends = memory.regularity, regular
             least = least_regularity(flow.constraints, step, ends, steepest, self._scale)
-        if flow.branch is not None and least < Regularity.NEAR:
+        looks = flow.branch is not None and least < Regularity.NEAR
+        if looks and trouble is None and least > _PASSED * min(memory.regularity, regular):
+            looks = self.leads(flow, t_next, step.q1, step.v1)
+        if flow.branch is not None and looks:
             try:
                 if least < Regularity.AGAIN * memory.refused:
-                    return None, regular, flow.branch(t, *state[:2])
+                    return None, memory, flow.branch(t, *state[:2])
             except NoBranch:
                 if least < regular and self.method.step is None:
-                    return None, regular, flow  # from nearer there may be one
+                    return None, memory, flow  # from nearer there may be one
             if trouble is None and regular < Regularity.AT:
                 raise StepFailed(f"t = {t_next:.6g} s: {_NOT_TOLD}", "bifurcation", step.q1)
         if trouble is not None:
             raise trouble
         self._require_small_shift(flow, step, attempt.v)
-        return step, regular, flow
+        return step, memory.at(regular, looked=looks), flow
 
     def _require_small_shift(self, flow: Flow, step: Step, before: Array) -> None:
         """Raise if the projection at the end of a step has taken more than its error."""

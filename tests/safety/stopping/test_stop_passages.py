@@ -436,6 +436,24 @@ def test_tolerances_and_energies_of_swings_agree(name: str, category: int) -> No
         assert travel == pytest.approx(0.8 * np.sign(swing.rate), abs=1e-7)
 
 
+@pytest.mark.parametrize("flat", [0.01, 0.006])
+def test_what_is_held_beside_its_flat_pose_swings_without_branches(flat: float) -> None:
+    """A rhombus on a four-bar is held, so that it stays as flat as it is: a rigid body.
+
+    What is left swings for seconds, and keeps its energy, by its rows: no pose where branches meet
+    is near on its way. Branches are followed at fifty times the cost.
+    """
+    machine = robot("sevenbar")
+    q = pl.assemble(machine, {"joint_1": 0.3, "joint_4": 0.927295 - np.pi - flat})
+    v = pl.consistent_velocity(machine, q, {"joint_1": -2.0, "joint_4": 0.0})
+    stop = pl.stop(machine, q, v, brakes=holding({"joint_4": 1e4}), until=3.0)
+    rhombus = [machine.coordinates(f"joint_{k}").q.start for k in (4, 5, 6)]
+    assert abs(stop.run.q[-1][0] - q[0]) > 0.3 and stop.run.t[-1] == 3.0
+    assert np.abs(stop.run.q[:, rhombus] - q[rhombus]).max() < 1e-7
+    assert stop.ledger.relative_error < 1e-7
+    assert all(start is None for start in stop.history.branches)
+
+
 def test_steps_that_look_at_a_branch_from_far_off_it_are_tried_again() -> None:
     """A brake engages while the linkage, nearly flat, hardly moves: the first step is too long.
 

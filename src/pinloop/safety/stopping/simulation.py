@@ -377,6 +377,8 @@ class StopSimulation:
         projector = self.projector
         if projector is None or self.equations.passage or projector.regularity > Regularity.AWAY:
             return
+        if not self.stepper.leads(self._flow, t, q, v):
+            return
         # Of what is at rest loads tell the branch, once it is decided what holds it.
         if projector.regularity_unlocked(t, q) < Regularity.NEAR and np.abs(v).max() > self.tiny:
             with suppress(NoBranch):
