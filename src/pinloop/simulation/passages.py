@@ -73,7 +73,11 @@ _Around: TypeAlias = tuple[Nodes | None, Array, Array | None]
 """Nodes around a state, if there are any, their weights, and those of its rate if they tell it."""
 
 
-class _Point(NamedTuple):
+class _NoLoss(NoBranch):
+    """Rows lose no rank as far as a line was followed; shorter strides lead less far."""
+
+
+class BranchPoint(NamedTuple):
     """The branch where a state is.
 
     Args:
@@ -81,14 +85,20 @@ class _Point(NamedTuple):
         v: velocity, shape (nv,).
         basis: ``N``, shape (nv, d).
         drift: ``c``, shape (nv,).
-        w: acceleration with ``u' = 0``, shape (nv,).
+        around: nodes around it, velocities there, the weights of values, and of rates if told.
     """
 
     q: Array
     v: Array
     basis: Array
     drift: Array
-    w: Array
+    around: tuple[Nodes, Array, Array, Array | None]
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether it is its own node, where rows tell all that the branch does."""
+        regularity = self.around[0].regularity
+        return len(regularity) == 1 and float(regularity[0]) > Regularity.LOST
 
 
 class Passage:
@@ -109,6 +119,7 @@ class Passage:
         rolls = np.isin(rows.lock_columns, np.concatenate([_NONE, *turning]))
         self._free = np.delete(np.arange(robot.nv), rows.lock_columns[~rolls])
         self._closing = np.flatnonzero(rows.holonomic)
+        self._scale = rows.scale[self._closing]
         plain = len(self._closing) == len(rows.loops) == rows.unlocked
         native = plain and not rows.moving and equations.wanted_engine == "native"
         self._tables = loop_tables(rows) if native else None
@@ -144,11 +155,16 @@ class Passage:
         Their multipliers are not those of the loops, but all together give the same forces. Locked
         coordinates have no row.
         """
-        here = self._point(t, q, v)
+        return self.system_at(t, self.locate(t, q, v))
+
+    def system_at(self, t: float, here: BranchPoint) -> System:
+        """The same at a point of the branch."""
         M, f, J, gamma, _ = self._equations.system(t, here.q, here.v)
         R, K = self._regular_rows(here), self._rolling
+        nodes, velocities, value, slope = here.around
+        w = value @ self._bends(nodes, velocities) if slope is None else slope @ velocities
         scale = self._equations.rows.scale[K]
-        gamma = np.concatenate([-R @ here.w, scale * gamma[K]])
+        gamma = np.concatenate([-R @ w, scale * gamma[K]])
         return M, f, np.vstack([R, scale[:, None] * J[K]]), gamma, None
 
     def project(
@@ -161,7 +177,7 @@ class Passage:
         asked, known, K = q, self._moving.known, self._rolling
         moves = Elimination(np.union1d(held, known), len(v))
         for _ in range(_HELD_AGAIN):
-            here = self._point(t, q, v)
+            here = self.locate(t, q, v)
             J, b, residual = self._equations.closure(t, here.q)
             scale = self._equations.rows.scale[: len(residual)]
             _require_closed((scale * residual)[self._closing])
@@ -183,7 +199,7 @@ class Passage:
         M, _, rows, rest = moves.reduce(M, kept, rows, rest)
         return here.q, kept + moves.restore(Saddle(M, rows).project(rest))
 
-    def _regular_rows(self, here: _Point) -> Array:
+    def _regular_rows(self, here: BranchPoint) -> Array:
         """``R``: orthonormal, in units of the coordinates, none of which is locked."""
         basis, at = here.basis / self._unit[:, None], self._free
         Q = np.linalg.qr(basis[at], mode="complete")[0]
@@ -193,7 +209,7 @@ class Passage:
 
     # -- the branch where a state is ------------------------------------------------------------
 
-    def _point(self, t: float, q: Array, v: Array) -> _Point:
+    def locate(self, t: float, q: Array, v: Array) -> BranchPoint:
         """The branch where it has the coordinates and speeds of a state."""
         psi, speeds = self._group.difference(self._base, q), self._along @ self._seen(v)
         rate = self._along @ self._seen(self._group.dexp_inv(self._base, psi, v))
@@ -203,9 +219,10 @@ class Passage:
             y, rate = np.append(y, self._pace * (t - self._t)), np.append(rate, self._pace)
         nodes, value, slope = self._regular(self._around(y, psi, rate))
         velocities = nodes.basis @ speeds + nodes.drift
-        w = value @ self._bends(nodes, velocities) if slope is None else slope @ velocities
         basis, drift = np.tensordot(value, nodes.basis, 1), value @ nodes.drift
-        return _Point(self._configuration(value @ nodes.psi), value @ velocities, basis, drift, w)
+        q = self._configurations((value @ nodes.psi)[None])[0]
+        around = nodes, velocities, value, slope
+        return BranchPoint(q, value @ velocities, basis, drift, around)
 
     def _regular(self, around: Iterable[_Around]) -> tuple[Nodes, Array, Array | None]:
         """The first of these whose nodes are there, and as regular as those of the line."""
@@ -246,13 +263,13 @@ class Passage:
 
     def _bends(self, nodes: Nodes, velocities: Array) -> Array:
         """``w`` at nodes by their rows, shape (k, nv)."""
-        at, q, w = self._closing, [*map(self._configuration, nodes.psi)], np.zeros_like(velocities)
+        at, q, w = self._closing, self._configurations(nodes.psi), np.zeros_like(velocities)
         if self._tables is not None:
-            gamma = evaluate_rows(self._tables, len(at), np.array(q), velocities)[1]
+            gamma = evaluate_rows(self._tables, len(at), q, velocities)[1]
         else:
             states = zip(nodes.t.tolist(), q, velocities, strict=True)
             gamma = np.array([self._equations.terms(*state)[2][at] for state in states])
-        folded = self._fold @ (self._equations.rows.scale[at] * gamma)[:, :, None]
+        folded = self._fold @ (self._scale * gamma)[:, :, None]
         w[:, self._free] = -(nodes.solver[:, :, : len(self._fold)] @ folded)[:, :, 0]
         return self._unit * w
 
@@ -271,19 +288,23 @@ class Passage:
         """A motion of free joints, without units."""
         return (motion / self._unit)[self._free]
 
-    def _step(self, psi: Array) -> Array:
-        """``psi`` of all coordinates, with units, shape (nv,)."""
-        whole = np.zeros(len(self._unit))
-        whole[self._free] = self._unit[self._free] * psi
+    def _steps(self, psi: Array) -> Array:
+        """``psi`` of all coordinates, with units, shape (k, nv)."""
+        whole = np.zeros((len(psi), len(self._unit)))
+        whole[:, self._free] = self._unit[self._free] * psi
         return whole
 
-    def _configuration(self, psi: Array) -> Array:
-        return self._group.integrate(self._base, self._step(psi))
+    def _configurations(self, psi: Array) -> Array:
+        """Configurations, shape (k, nq)."""
+        steps = self._steps(psi)
+        if len(self._base) == len(self._unit):
+            return np.asarray(self._base + steps)
+        return np.array([self._group.integrate(self._base, step) for step in steps])
 
     def _charts(self, psi: Array) -> Array:
         """Free velocities per rate of ``psi``, without units, shape (k, n, n)."""
         rates = np.diag(self._unit)[:, self._free]
-        charts = np.array([self._group.dexp(self._base, self._step(x), rates) for x in psi])
+        charts = np.array([self._group.dexp(self._base, x, rates) for x in self._steps(psi)])
         return charts[:, self._free] / self._unit[self._free, None]
 
     def _rows(self, t: Array, psi: Array) -> tuple[Array, Array, Array]:
@@ -291,32 +312,33 @@ class Passage:
 
         Shapes (k, m, n), (k, m), (k, m).
         """
-        at, scale = self._closing, self._equations.rows.scale[self._closing]
-        q = [*map(self._configuration, psi)]
+        at, scale, q = self._closing, self._scale, self._configurations(psi)
         if self._tables is not None:
             rest = np.zeros((len(q), len(self._unit)))
-            J, b, residual = evaluate_rows(self._tables, len(at), np.array(q), rest)
+            J, b, residual = evaluate_rows(self._tables, len(at), q, rest)
             b = np.zeros_like(residual)
         else:
             states = zip(t.tolist(), q, strict=True)
             parts = zip(*(self._equations.closure(*state) for state in states), strict=True)
             J, b, residual = (np.array(part)[:, at] for part in parts)
-        J = scale[:, None] * J[:, :, self._free] * self._unit[self._free]
+        J = J[:, :, self._free] * (scale[:, None] * self._unit[self._free])
         return J, scale * b, scale * residual
 
     def _solve(self, y: Array, guess: Array, reach: float) -> Nodes | None:
         """Nodes with given coordinates near guesses, by Newton's method; None if one fails."""
         r, d, t = len(self._fold), len(self._along), self._times(y)
         psi, is_last = guess, False
-        E = np.broadcast_to(self._along, (len(y), *self._along.shape))
         for _ in range(_ITERATIONS):
             J, b, residual = self._rows(t, psi)
-            tangent = A = np.concatenate([self._fold @ J, E], 1)
+            tangent: Array = np.empty((len(y), r + d, r + d))
+            tangent[:, :r], tangent[:, r:] = self._fold @ J, self._along
+            A = tangent
             if not self._group.flat:
-                A = np.concatenate([A[:, :r] @ self._charts(psi), E], 1)
+                A = tangent.copy()
+                A[:, :r] = tangent[:, :r] @ self._charts(psi)
             missed = np.concatenate([-residual @ self._fold.T, y[:, :d] - psi @ self._along.T], 1)
             try:
-                inverse = np.linalg.inv(A)
+                inverse = np.asarray(np.linalg.inv(A), dtype=float)
             except np.linalg.LinAlgError:
                 return None
             step = (inverse @ missed[:, :, None])[:, :, 0]
@@ -326,15 +348,15 @@ class Passage:
             if is_last or size < Regularity.NODE_CLOSED:
                 break
             # Convergence is quadratic: the next step is not larger than this.
-            is_last = size**2 * np.linalg.norm(inverse, axis=(1, 2)).max() < Regularity.NODE_CLOSED
+            is_last = size**2 * _size(inverse) < Regularity.NODE_CLOSED
         else:
             return None
         asked = self._fold @ b[:, :, None]
         slope = inverse[:, :, r:]
         if self._pace is not None:
             slope = np.concatenate([slope, inverse[:, :, :r] @ asked / self._pace], 2)
-        solver = inverse if A is tangent else np.linalg.inv(tangent)
-        sizes = np.linalg.norm(tangent, axis=(1, 2)) * np.linalg.norm(solver, axis=(1, 2))
+        solver = inverse if A is tangent else np.asarray(np.linalg.inv(tangent), dtype=float)
+        sizes = np.sqrt((tangent**2).sum((1, 2)) * (solver**2).sum((1, 2)))
         rates = np.zeros((len(y), len(self._unit), d + 1))
         rates[:, self._free, :d] = solver[:, :, r:]
         rates[:, self._free, d:] = solver[:, :, :r] @ asked
@@ -355,6 +377,8 @@ class Passage:
                     missed = self._missed(line)
                 except NoBranch as trouble:
                     why = trouble
+                    if isinstance(trouble, _NoLoss):
+                        break
                     continue
                 # Closer nodes weigh rounding more: they have to be worth it.
                 if is_better := best is None or missed < _CLOSER * least:
@@ -384,7 +408,7 @@ class Passage:
         known, regularity, first, last, low = {0: base}, {0: float(base.regularity[0])}, 0, 0, 0
         while min(last - low, low - first) < beyond:
             if last - first > _FARTHEST:
-                raise NoBranch("the branch does not get regular again")
+                raise _NoLoss("the branch does not get regular again")
             way = 1 if last - low < beyond else -1
             k = last + 1 if way > 0 else first - 1
             first, last = min(first, k), max(last, k)

@@ -85,7 +85,7 @@ class StopEquations:
         native = equations.wanted_engine == "native"
         self.kernel = stop_dynamics(equations.rows, equations.rank) if native else None
         self.passages = {} if passages is None else passages
-        self._without_branch: set[tuple[float, bytes, bytes]] = set()
+        self._looked: dict[tuple[float, bytes, bytes], Passage | NoBranch] = {}
         self.follow(None)
         self.evaluations = 0
         self._seen: list[tuple[float, Array, Solved]] = []
@@ -112,7 +112,7 @@ class StopEquations:
         """Follow the branch no longer if it does not tell how a state moves."""
         if self.passage is not None:
             try:
-                self.passage.system(t, q, v)
+                self.passage.locate(t, q, v)
             except NoBranch:
                 self.follow(None)
 
@@ -125,18 +125,18 @@ class StopEquations:
         return self.passages[key]
 
     def passage_of(self, t: float, q: Array, v: Array) -> Passage:
-        """The branch of a state, see `open_passage`: where there is none, it is looked for once."""
+        """The branch of a state, see `open_passage`, which is looked for once."""
         state = t, q.tobytes(), v.tobytes()
-        if state in self._without_branch:
-            raise NoBranch("there is no branch, as was found before")
-        try:
-            passage = open_passage(self.equations, t, q, v)
-        except NoBranch:
-            self._without_branch.add(state)
-            raise
-        start = passage.start
-        self.passages[start[0], start[2].tobytes()] = passage
-        return passage
+        if state not in self._looked:
+            try:
+                passage = open_passage(self.equations, t, q, v)
+                start = passage.start
+                self.passages[start[0], start[2].tobytes()] = self._looked[state] = passage
+            except NoBranch as why:
+                self._looked[state] = why
+        if isinstance(looked := self._looked[state], NoBranch):
+            raise looked
+        return looked
 
     def enter(self, phase: Phase, known: Known | None = None) -> None:
         """Let a phase begin, or go back to one that has been; ``known``: see `PhaseTables`."""
@@ -246,7 +246,9 @@ class StopEquations:
 
     def solve_uniquely(self, t: float, q: Array, v: Array) -> tuple[Solved, Array] | None:
         """Solution and reactions of the rows by the kernel; None if other torques may hold, too."""
-        solved = self._solve_natively(t, q, v, self.tables.given(t)) if self._unique else None
+        if self.passage is not None or not self._unique:
+            return None
+        solved = self._solve_natively(t, q, v, self.tables.given(t))
         if solved is None:
             return None
         self.evaluations += 1
@@ -254,8 +256,8 @@ class StopEquations:
         return solved, np.array(self.kernel.multipliers)
 
     def _solve_natively(self, t: float, q: Array, v: Array, given: Array) -> Solved | None:
-        """`solve` by the kernel; None where it does not."""
-        if self.in_kernel is None or self.passage is not None:
+        """`solve` by the kernel, by all rows; None where it does not."""
+        if self.in_kernel is None:
             return None
         solutions = np.empty((1, 4, len(v)))
         if self.in_kernel.solve_all(np.array([t]), q[None], v[None], given[None], solutions):
@@ -265,10 +267,15 @@ class StopEquations:
     def solve(self, t: float, q: Array, v: Array) -> Solved:
         """Acceleration and torques."""
         self.evaluations += 1
-        at, given = self.tables, self.tables.given(t)
-        if solved := self._solve_natively(t, q, v, given):
+        at, given, passage, here = self.tables, self.tables.given(t), self.passage, None
+        if passage is not None:
+            here = passage.locate(t, q, v)
+            q, v = here.q, here.v
+        tell = here is None or here.is_regular  # the rows of the loops
+        if tell and (solved := self._solve_natively(t, q, v, given)):
             return solved
-        M, f, J, gamma, cap = self.system(t, q, v)
+        known = passage.system_at(t, here) if passage and here else self._plain(t, q, v)
+        M, f, J, gamma, cap = known
         joint_side, before = at.slide.torques(t, q, v)
         a = given.copy()
         applied = f + joint_side
