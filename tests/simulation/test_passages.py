@@ -19,6 +19,7 @@ from scipy.optimize import newton
 
 import pinloop as pl
 from pinloop.constraints.rows import BoundRow, Row, Terms
+from pinloop.integrate import NoBranch
 from pinloop.simulation.initial_state import obstacle
 from pinloop.simulation.passages import Passage, open_passage
 
@@ -577,6 +578,15 @@ def test_what_is_held_stays_where_it_is_on_a_branch(count: int, time: float) -> 
     again, slower = passage.project(time, there, speeds, held)
     assert np.abs(robot.difference(there, again)).max() < 1e-11
     assert slower == pytest.approx(speeds, abs=1e-10)
+
+
+def test_what_is_held_off_its_branch_is_told() -> None:
+    """No state of the branch has all coordinates of one beside it: none is handed out instead."""
+    robot, q, v = folding_delta()
+    passage = open_passage(pl.EquationsOfMotion(robot), 0.0, q, v)
+    off = 1e-5 * np.random.default_rng(4).normal(size=robot.nv)
+    with pytest.raises(NoBranch, match="does not lead to where what is held is"):
+        passage.project(0.0, robot.integrate(q, off), v, np.arange(robot.nv))
 
 
 @pytest.fixture(scope="module")

@@ -60,6 +60,8 @@ _CLOSER = 0.1
 """Part of the error between nodes to which shorter lines have to bring it."""
 _ITERATIONS = 10
 _HELD_AGAIN = 4
+"""How often a state moves along its branch to where what is held is, which Newton's method finds:
+a state as near as the end of a step is there after two."""
 _NUDGE = 1e-4
 """How far beside the base it is asked where rows get less regular: rad, robot lengths."""
 _NONE = np.zeros(0, dtype=np.intp)
@@ -186,13 +188,16 @@ class Passage:
             R, M = self._regular_rows(here), self._equations.mass(here.q)
             rows, none = np.vstack([R, scale[K, None] * J[K]]), np.zeros_like(v)
             none[held] = self._group.difference(here.q, asked)[held]
-            if np.abs(none / self._unit).max() < Regularity.NODE_CLOSED:
+            rounding = Regularity.NODE_CLOSED + np.spacing(_size(here.q))
+            if np.abs(none / self._unit).max() < rounding:
                 break
             # A branch is one of what moves: what is held is where it was only along its motions.
             reduced = moves.reduce(M, none, rows, -rows @ none)
             q = self._group.integrate(
                 here.q, none + moves.restore(Saddle(reduced[0], reduced[2]).project(reduced[3]))
             )
+        else:
+            raise NoBranch("the branch does not lead to where what is held is")
         kept = here.v.copy()
         kept[held], kept[known] = v[held], 0.0
         rest = np.concatenate([R @ here.drift, scale[K] * b[K]]) - rows @ kept
