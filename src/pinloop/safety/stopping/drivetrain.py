@@ -34,6 +34,9 @@ STEP: Any = 1j * COMPLEX_STEP
 """By what something is larger that is differentiated: all laws here are analytic in a phase."""
 
 _DAMPING = "viscous friction", "short circuit"
+_WITHOUT_BRAKE = dict.fromkeys(("extra", "short", "delay", "rise", "pitch", "tooth"), 0.0)
+_WITHOUT_BRAKE |= {"efficiency": 1.0, "pull": 1.0, "shape": np.inf, "limit": np.inf}
+"""What is not in the file of a robot, and what joints without brake have of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,17 +169,11 @@ class Drivetrain:
         self.names = [name for name in robot.joints for _ in range(robot.coordinates(name).nv)]
         nv = robot.nv
         self.single = np.array([robot.coordinates(name).nv == 1 for name in self.names], dtype=bool)
-        zeros, model = np.zeros(nv), robot.model
-        own: dict[str, Array] = {
-            "coulomb": np.where(self.single, model.upperDryFrictionLimit, 0.0),
-            **{"viscous": np.array(model.damping), "reflected": np.array(model.armature)},
-            **{name: np.ones(nv) for name in ("efficiency", "pull")},
-            **{name: np.full(nv, np.inf) for name in ("limit", "shape")},
-            **{
-                name: zeros.copy() for name in ("extra", "short", "delay", "rise", "pitch", "tooth")
-            },
-            **{"brakes": np.zeros((2, 2, nv)), "fading": np.zeros((4, nv))},
-        }
+        own = {name: np.full(nv, number) for name, number in _WITHOUT_BRAKE.items()}
+        own["coulomb"] = np.where(self.single, robot.model.upperDryFrictionLimit, 0.0)
+        own["viscous"] = np.array(robot.model.damping)
+        own["reflected"] = np.array(robot.model.armature)
+        own["brakes"], own["fading"] = np.zeros((2, 2, nv)), np.zeros((4, nv))
         own["fading"][1] = 1.0
         self.teeth, self._places = np.zeros(nv, dtype=bool), np.zeros(nv, np.intp)
         for name, brake in brakes.joints.items():
