@@ -331,6 +331,8 @@ class Regularity:
     """1: a step that starts above has passed the singular pose"""
     LOST = 1e-3
     """1: so near a bifurcation a motion is on its branch, wherever it goes"""
+    LOOK = 1e-5
+    """rad, lengths: how far ahead and behind one looks how fast the regularity changes"""
     WAY_THERE = 1.0
     """rad, lengths: a bifurcation is near if the motion leads there in so much, or from there"""
     AGAIN = 0.1

@@ -23,8 +23,6 @@ _PLACES = (0.0, 0.02, 0.5, 0.98, 1.0)
 """Parts of a step where one looks: the first two tell if it falls, the last two if it rises."""
 _GOLDEN, _CUTS = 0.5 * (math.sqrt(5.0) - 1.0), 10
 """What is left after each look closer, and how often one looks: to 0.8 %."""
-_ASIDE = 1e-5
-"""How far before and behind a state one looks how fast regularity changes: rad, robot lengths."""
 
 
 class Regular(Protocol):
@@ -66,9 +64,9 @@ def leads_to_loss(
     speed, regular = float(np.linalg.norm(v / scale)), rows.regularity_at(t, q)
     if speed == 0.0 or regular < Regularity.LOST:
         return True
-    times = _ASIDE / speed, -_ASIDE / speed
+    times = Regularity.LOOK / speed, -Regularity.LOOK / speed
     ahead, behind = (rows.regularity_at(t + x, manifold.integrate(q, x * v)) for x in times)
-    return abs(ahead - behind) / (2.0 * _ASIDE) * within > regular
+    return abs(ahead - behind) / (2.0 * Regularity.LOOK) * within > regular
 
 
 def least_regularity(
