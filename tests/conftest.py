@@ -27,7 +27,7 @@ MARKS: dict[str, tuple[str, ...]] = {
         *("test_*_documented.py", "test_site.py"),
     ),
     "peers": (
-        *("test_mjcf_peers.py", "test_objects.py", "test_example_robot_data.py"),
+        *("test_*_peers.py", "test_objects.py", "test_example_robot_data.py"),
         *("test_benchmarks.py", "test_optimal_control.py"),
     ),
     "slow": (

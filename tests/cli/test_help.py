@@ -35,8 +35,8 @@ NAMES = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 
 def test_all_commands_are_there() -> None:
     assert [" ".join(words) for words in COMMANDS] == [
-        "check", "assemble", "regularize", "view", "examples", "simulate", "play", "stop", "study",
-        "worst", "allowed-speed", "cell-map", "separation", "minimum-distance", "annex-b",
+        "check", "assemble", "regularize", "convert", "view", "examples", "simulate", "play", "stop",
+        "study", "worst", "allowed-speed", "cell-map", "separation", "minimum-distance", "annex-b",
         "compare", "fit", "swept", "brakes init",
     ]  # fmt: skip
 
@@ -78,7 +78,7 @@ def test_flags_have_no_value(words: tuple[str, ...], capsys: Captured) -> None:
 def test_results_are_json_alike(words: tuple[str, ...]) -> None:
     """Every command that prints a result has the option; the others show, or write one file."""
     options = {option for parameter in COMMANDS[words].params for option in parameter.opts}
-    assert ("--json" in options) == (words[0] not in ("view", "play", "brakes"))
+    assert ("--json" in options) == (words[0] not in ("convert", "view", "play", "brakes"))
 
 
 @NAMES

@@ -18,6 +18,7 @@ from .commands import Captured
 SPEED = ["--q", "drive=0.4", "--speed", "drive=1"]
 WRITING: dict[str, tuple[list[str], str]] = {
     "regularize": (["regularize", "{robot}", "-o", "{out}"], ".urdf"),
+    "convert": (["convert", "{robot}", "{out}"], ".xml"),
     "view": (["view", "{robot}", "--no-browser", "--html", "{out}"], ".html"),
     "brakes": (["brakes", "init", "{robot}", "-o", "{out}"], ".yaml"),
     "simulate": (["simulate", "{scenario}", "-o", "{out}"], ".npz"),

@@ -27,7 +27,7 @@ from .options import Group, settle_words
 _MODULES = {
     command: module
     for module, commands in (
-        ("robots", "check assemble regularize view"),
+        ("robots", "check assemble regularize convert view"),
         ("examples", "examples"),
         ("runs", "simulate play"),
         ("stops", "stop"),

@@ -1,15 +1,18 @@
-"""The commands `pinloop check`, `assemble`, `regularize` and `view`: a robot that does not move."""
+"""The commands `check`, `assemble`, `regularize`, `convert` and `view`: a robot that is at rest."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
+
 from ..assembly.assemble import assemble as close_loops
 from ..boundary.files import json_text
 from ..boundary.values import forward
 from ..errors import BadValue, LoopNotClosed
 from ..io.loading import RobotFile
+from ..io.saving import SUFFIXES, written_files
 from ..regularization.diagnosis import diagnose
 from ..regularization.regularize import regularize as reduce_rows
 from ..show.terminal import complain, write
@@ -152,7 +155,7 @@ def regularize(
     check_targets(robot.inputs, json=as_json)
     if output is not None:
         output = output if output.suffix == ".urdf" else output.with_name(f"{output.name}.urdf")
-        for path in (output, output.with_suffix(".loops.yaml")):
+        for path in written_files(output):
             check_targets(robot.inputs, force=force, output=path)
     machine = kinematics_of(robot)
     try:
@@ -171,6 +174,27 @@ def regularize(
         written,
     )
     return Exit.DONE
+
+
+@app.add("convert urdf/palletizer.urdf palletizer.xml", "convert palletizer arm.urdf --force")
+def convert(
+    robot: RobotFile,
+    output: Annotated[
+        Path,
+        typer.Argument(metavar="OUT", help=f"File to write, by its end: {', '.join(SUFFIXES)}."),
+    ],
+    force: Force = False,
+) -> None:
+    """Write a robot in another format; say what that format cannot say of it.
+
+    A URDF has a loops file beside it, for what URDF has no words for.
+    """
+    targets = written_files(output)
+    for path in targets:
+        check_targets(robot.inputs, force=force, OUT=path)
+    kinematics_of(robot).save(output)
+    for path in targets:
+        write(f"written: {path}")
 
 
 @app.add("view urdf/palletizer.urdf --q shoulder=0.4 --html arm.html", codes=ASSEMBLED)

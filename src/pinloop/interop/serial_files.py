@@ -12,8 +12,9 @@ from ..boundary.files import as_target, write_text
 from ..dynamics.motor_fit import fit_serial
 from ..dynamics.serial_twin import SerialTwin
 from ..errors import BadValue
-from ..io.mjcf.writer import write_mjcf
-from ..io.saving import save, write_urdf
+from ..io.writers.mjcf import write_mjcf
+from ..io.writers.outline import Outline
+from ..io.writers.urdf import save_urdf, write_urdf
 from ..model.description import Coupling, Description, is_mimic
 
 
@@ -28,12 +29,13 @@ def save_serial(twin: SerialTwin, path: str | Path, tolerance: float) -> Path:
         raise BadValue(f"'{target.name}' is neither .urdf nor .xml, so its format is not known")
     fitted, robot, lost = fit_serial(twin, tolerance), twin.robot, list[str]()
     if target.suffix == ".xml":
-        text = write_mjcf(robot)
+        outline = Outline(robot, "MJCF")
+        text = write_mjcf(outline, target.parent)
     else:
         description, lost = _with_mimics(twin)
         text = write_urdf(description, target.parent)
         if robot.loops or not all(map(is_mimic, description.couplings)):
-            save(description, target)  # what other linkages are left is in a loops file
+            save_urdf(description, target)  # what other linkages are left is in a loops file
     head, _, rest = text.partition("\n")
     if not head.startswith("<?xml"):
         head, rest = '<?xml version="1.0"?>', text

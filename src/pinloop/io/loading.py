@@ -39,6 +39,9 @@ from .urdf.reader import read_urdf
 _GEPETTO = re.compile(rb"^[\"']?closed_loop[\"']?\s*:", re.MULTILINE)
 """The key by which a Gepetto YAML is known."""
 
+_BESIDE = re.compile(rb"^beside\s*:\s*[\"']?([.\w]*)", re.MULTILINE)
+"""The key of a loops file that says of which files of its name it is a part."""
+
 _XML_SUFFIXES = (".urdf", ".sdf", ".world", ".xml", ".mjcf", ".xacro")
 
 _OTHERS = (
@@ -263,7 +266,9 @@ def _beside(path: Path | None) -> Iterable[Path]:
         return
     for suffix in (".loops.yaml", ".loops.yml"):
         if (loops := path.with_suffix(suffix)).is_file():
-            yield loops
+            end = _BESIDE.search(_read(loops))
+            if end is None or end[1].decode().lower() == path.suffix.lower():
+                yield loops
     for suffix in (".yaml", ".yml"):
         gepetto = path.with_suffix(suffix)
         if gepetto != path and gepetto.is_file() and _GEPETTO.search(_read(gepetto)):

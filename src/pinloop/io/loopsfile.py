@@ -238,6 +238,10 @@ class LoopsFile:
     """Loop joints, couplings and actuation of a robot whose tree another file describes."""
 
     format: Annotated[Literal["pinloop-loops-1"], "version of this format"] = FORMAT
+    beside: Annotated[
+        Name | None,
+        "end of the robot's file, such as .urdf: beside no other is it found by its name",
+    ] = None
     loops: Annotated[tuple[LoopEntry, ...], "joints that close loops"] = ()
     couplings: Annotated[tuple[CouplingEntry, ...], "gears, racks, cams"] = ()
     actuated: Annotated[tuple[Name, ...] | None, "joints with a motor, all of them"] = None

@@ -433,15 +433,19 @@ class Mechanism:
         return forward("assembly.rounding.exact", "fitted", self, tolerance)
 
     def save(self, path: str | Path) -> Path:
-        """Write a URDF and, beside it, a loops file; `pinloop.load` reads the same robot back.
+        """Write the robot as a file that `pinloop.load` reads back.
+
+        What a format cannot say of how the robot moves is refused; other things that it cannot say,
+        such as limits of speed, are left out with a warning that names them.
 
         Args:
-            path: file to write, with or without ``.urdf``.
+            path: ``.xml`` (MJCF), or else ``.urdf``, which may be left out, with the rest in a
+                loops file beside it.
 
         Returns:
-            Path of the URDF.
+            Path of the file.
         """
-        return forward("io.saving", "save", self.description, path)
+        return forward("io.saving", "save", self, path)
 
 
 def require_robot(value: object) -> None:

@@ -17,7 +17,7 @@ import pinocchio as pin
 from ..boundary.files import write_file
 from ..boundary.marks import Array
 from ..errors import BadValue
-from ..io.saving import write_urdf
+from ..io.writers.urdf import write_urdf
 from ..simulation.columns import joint_positions
 from ..simulation.trajectory import Trajectory
 from ..tables.report import asset

@@ -34,7 +34,7 @@ from ..constraints.rows import Locked
 from ..errors import BadValue, LoadError, PinloopError
 from ..integrate import INNER, Recorded, Samples
 from ..io.loading import load
-from ..io.saving import loops_document, write_urdf
+from ..io.writers.urdf import loops_document, write_urdf
 from ..model.mechanism import Mechanism
 from ..tolerances import ROTATION
 from .limits import LimitPassed

@@ -16,6 +16,7 @@ from ...boundary.marks import Array
 from ...boundary.xml import Element
 from ...model.description import GROUND, Coupling, Drive, Joint
 from ...model.pairs import make_pair
+from ...tolerances import SAME_PLACE
 from .body_tree import Tree
 from .document import ACTUATORS, EQUALITIES, Document, flag, quaternion
 
@@ -55,7 +56,27 @@ def read_equalities(
                 couplings += _couple_tendons(document, tree, element, tendons)
             else:
                 document.warn(element, "is an equality constraint that is not read")
-    return loops, couplings
+    return _with_hinges(loops), couplings
+
+
+def _with_hinges(loops: list[Joint]) -> list[Joint]:
+    """The loops with a hinge for two balls ``<name>`` and ``<name>/2`` on the z axes of its frames.
+
+    So pinloop writes it, as MuJoCo has no hinges that close loops.
+    """
+    joints = {joint.name: joint for joint in loops}
+    for first in loops:
+        second = joints.get(f"{first.name}/2")
+        if second is None or (first.parent, first.child) != (second.parent, second.child):
+            continue
+        ends = [
+            getattr(first, side).actInv(getattr(second, side)).translation
+            for side in ("frame_parent", "frame_child")
+        ]
+        if np.abs([*ends[0][:2], *ends[1][:2], ends[0][2] - ends[1][2]]).max() < SAME_PLACE:
+            joints[first.name] = replace(first, pair=make_pair("revolute"))
+            del joints[second.name]
+    return [*joints.values()]
 
 
 def read_actuators(

@@ -52,6 +52,8 @@ def read_mjcf(root: Element, *, resolve: Resolver) -> Description:
     tree.scale_masses()
     tendons = read_tendons(documents, tree)
     loops, couplings = read_equalities(documents, tree, tendons)
+    # pinloop's own names of the frames of loops, which need no others.
+    ends = {f"{loop.name}/{end}" for loop in loops for end in ("A", "B", "2/A", "2/B")}
     actuated, drives, joints = read_actuators(documents, tree, tendons)
     gravity = _gravity(document)
     for model in documents:
@@ -65,7 +67,7 @@ def read_mjcf(root: Element, *, resolve: Resolver) -> Description:
         couplings=tuple(couplings),
         actuated=actuated,
         drives=drives,
-        frames=tuple(tree.frames),
+        frames=tuple(frame for frame in tree.frames if frame.name not in ends),
         geometry=tuple(tree.geometry),
         gravity=gravity,
         warnings=tuple(text for model in documents for text in model.remarks.texts()),

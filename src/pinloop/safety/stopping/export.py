@@ -23,7 +23,7 @@ from ...boundary.files import write_json as write_document
 from ...boundary.marks import Array
 from ...boundary.values import origin
 from ...errors import BadValue
-from ...io.saving import loops_document, write_urdf
+from ...io.writers.urdf import loops_document, write_urdf
 from ...model.description import Description
 from ...model.mechanism import Mechanism
 from ...simulation.columns import joint_columns
