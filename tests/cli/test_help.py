@@ -35,9 +35,9 @@ NAMES = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 
 def test_all_commands_are_there() -> None:
     assert [" ".join(words) for words in COMMANDS] == [
-        "check", "assemble", "regularize", "convert", "view", "examples", "simulate", "play", "stop",
-        "study", "worst", "allowed-speed", "cell-map", "separation", "minimum-distance", "annex-b",
-        "compare", "fit", "swept", "brakes init",
+        "check", "assemble", "regularize", "convert", "view", "examples", "simulate", "play",
+        "stop", "study", "worst", "allowed-speed", "cell-map", "separation", "minimum-distance",
+        "annex-b", "compare", "fit", "swept", "brakes init",
     ]  # fmt: skip
 
 
