@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import os
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -191,7 +192,7 @@ def _nonzero(vector: Sequence[float]) -> None:
 
 
 def _there(path: Path) -> None:
-    if not path.exists():
+    if not os.path.exists(path):  # which a name that is too long may be asked
         raise ValueError(f"{path}: {no_such_file(path)}")
 
 

@@ -6,6 +6,7 @@ a mesh is read more than once; so are the materials and pictures beside it that 
 
 from __future__ import annotations
 
+import logging
 import stat
 import warnings
 from collections.abc import Iterable
@@ -22,11 +23,15 @@ from .files import read_bytes
 from .marks import Array, Integers, Mask
 
 trimesh = lazy_loader.load("trimesh")
+# It logs what is wrong with a file, with tracebacks, before it reads the file in another way.
+logging.getLogger("trimesh").addHandler(logging.NullHandler())
 
 _LARGEST = 2**27
 """Bytes of a mesh file."""
 _MOST = 2_000_000
 """Triangles of a mesh file: it takes 0.1 kB per triangle to read, and 1 kB to work with."""
+_FARTHEST = 1e10
+"""Largest coordinate of a mesh: trimesh merges points in steps of 1e-8, counted in 64 bits."""
 _ARCHIVES = (".zip", ".3mf", ".3dxml", ".zae", ".gz", ".bz2", ".xz", ".tar", ".usdz")
 """Ends of names of files that hold others."""
 _MIXERS = np.random.default_rng(0).integers(2**63, size=9, dtype=np.uint64) | np.uint64(1)
@@ -58,6 +63,8 @@ def read_mesh_parts(path: Path, *, exactly: bool = False) -> list[Any]:
             parts = [_mujoco_mesh(content)]
         else:
             parts = _trimesh_parts(content, path)
+        for part in parts:
+            _check_part(part)
     except PinloopError as error:
         raise BadValue(f"the mesh cannot be read: {error}") from None
     except Exception as error:
@@ -74,9 +81,20 @@ def read_mesh_parts(path: Path, *, exactly: bool = False) -> list[Any]:
             part.update_faces(_first_of_equal(part.triangles))
             part.process(validate=False)
     parts = [part for part in parts if len(part.faces)]
-    if not parts or not all(np.all(np.isfinite(part.vertices)) for part in parts):
-        raise BadValue(f"the mesh {path} holds no triangles, or points that are infinite")
+    if not parts:
+        raise BadValue(f"the mesh {path} holds no triangles")
     return parts
+
+
+def _check_part(part: Any) -> None:
+    """Refuse what readers of trimesh let through."""
+    vertices, faces = np.asarray(part.vertices), np.asarray(part.faces)
+    if vertices.shape[1:] != (3,):
+        raise ValueError("its points do not have three coordinates each")
+    if not np.all(np.abs(vertices) < _FARTHEST):
+        raise ValueError(f"it has points farther than {_FARTHEST:g} from its origin")
+    if faces.size and not 0 <= faces.min() <= faces.max() < len(vertices):
+        raise ValueError("it has faces of other than its vertices")
 
 
 def _mujoco_mesh(content: bytes) -> Any:
@@ -90,8 +108,6 @@ def _mujoco_mesh(content: bytes) -> Any:
         raise ValueError("its length is not that of a mesh of MuJoCo")
     vertices = np.frombuffer(content, "<f4", lengths[0], 16).reshape(-1, 3)
     faces = np.frombuffer(content, "<i4", lengths[3], 16 + 4 * lengths[:3].sum()).reshape(-1, 3)
-    if faces.size and not 0 <= faces.min() <= faces.max() < len(vertices):
-        raise ValueError("it has faces of other than its vertices")
     return trimesh.Trimesh(vertices.astype(float), faces.astype(np.int64), process=False)
 
 
