@@ -38,8 +38,8 @@ class Saddle:
         tolerance: singular values of ``L^-1 J'`` below this fraction of the largest one count as
             zero; more than rounding where rows come from a state off the manifold.
         max_rank: number of rows that can be independent at all, if that is known to be less.
-        floor: singular values of ``L^-1 J'`` below which rows are rounding noise; by default that
-            of rows of size one.
+        floor: singular values of ``L^-1 J'`` below which rows are rounding noise, if that is more
+            than of rows of size one.
 
     Attributes:
         mass: ``M``, or what takes its place where it is singular, shape (n, n).
@@ -57,7 +57,7 @@ class Saddle:
         *,
         tolerance: float = RANK,
         max_rank: int | None = None,
-        floor: float | None = None,
+        floor: float = 0.0,
     ) -> None:
         self._tolerance = tolerance
         self._max_rank = len(J) if max_rank is None else max_rank
@@ -68,7 +68,7 @@ class Saddle:
         self._Y = solve_triangle(self._L, self._rows.T)
         # Of a few numbers Python's min is several times as fast as NumPy's.
         lightest = min(1.0, *M.diagonal().tolist()) if len(M) else 1.0
-        self._floor = ROW_NOISE / math.sqrt(lightest) if floor is None else floor
+        self._floor = max(floor, ROW_NOISE / math.sqrt(lightest))
         self._S: Array | None = None
         if self._Y.size and self._max_rank >= len(J):
             # For matrices of this size the method takes half as long as the operator.
