@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["break_bytes", "break_data", "break_lines", "break_xml", "nasty"]
+__all__ = ["break_bytes", "break_data", "break_lines", "break_size", "break_xml", "nasty"]
 
 _WORDS = (
     "nan", "inf", "-inf", "1e400", "-1e400", "1e308", "-1e308", "1e200", "1e-320", "-1", "0",
@@ -237,3 +237,25 @@ def break_bytes(random: Random, content: bytes) -> bytes:
             content = content[:at] + nasty(random).encode() + content[at:]
         content = content[:200_000]
     return content
+
+
+def break_size(random: Random, text: str) -> str:
+    """Make a text much longer: a line, a word or a bracket again and again."""
+    lines = text.splitlines() or [""]
+    place, count = random.randrange(len(lines)), random.choice((100, 3000, 100_000))
+    line, choice = lines[place], random.randrange(4)
+    if choice == 0:
+        # Elements or keys with names of their own, or always the same.
+        own = random.random() < 0.5
+        several = (f"{line[:-2]}{k}{line[-2:]}" if own else line for k in range(count))
+        lines[place] = "\n".join(several)
+    elif choice == 1:
+        words = line.split(" ")
+        at = random.randrange(len(words))
+        words[at] = " ".join([words[at]] * count)
+        lines[place] = " ".join(words)
+    elif choice == 2:
+        lines[place] = line + random.choice("[{(<") * count
+    else:
+        lines[place] = _NUMBER.sub(lambda _: "9" * count, line, count=1)
+    return "\n".join(lines)[:2_000_000] + "\n"

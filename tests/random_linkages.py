@@ -198,3 +198,33 @@ def overconstrained(seed: int, kind: str) -> Table:
         axes = [(rng.uniform(-1, 1, 3), rng.normal(size=3)) for _ in range(3)]
         axes += [(half.act(point), half.rotation @ axis) for point, axis in axes]
     return chain(kind, *(("revolute", point, axis, None) for point, axis in axes))
+
+
+def near_singular(seed: int) -> Table:
+    """A planar four-bar that nearly folds flat, or does, in some pose or in its reference.
+
+    Two of its bars are together as long as the others, but for a millionth to a tenth.
+    """
+    rng = np.random.default_rng(seed)
+    a, b = rng.uniform(0.2, 1.0, 2)
+    excess = float(rng.choice([0.0, *(10.0 ** -rng.integers(1, 7, 2))]))
+    # A parallelogram or kite, or any four-bar of which ground and crank are the longest in a line.
+    c, ground = ((a, b) if rng.random() < 0.5 else (b, a)) if rng.random() < 0.4 else (
+        rng.uniform(0.1, 0.9) * (a + b), 0.0)  # fmt: skip
+    ground = ground or a + b - c
+    ground = max(0.05, ground + excess * rng.choice([-1.0, 1.0]))
+    angle = float(rng.choice([rng.uniform(0.2, 2.9), 10.0 ** -rng.uniform(1, 4)]))
+    while True:
+        tip = a * np.array([np.cos(angle), np.sin(angle), 0.0])
+        away = ground * X - tip
+        distance = float(np.linalg.norm(away))
+        along = (distance**2 + b**2 - c**2) / (2 * distance)
+        if abs(along) < b:
+            break
+        angle = float(rng.uniform(-np.pi, np.pi))
+    side = np.cross(Z, away) / distance * rng.choice([-1.0, 1.0])
+    knee = tip + along * away / distance + np.sqrt(b**2 - along**2) * side
+    frame = placement(rng)
+    points = (np.zeros(3), tip, knee, ground * X)
+    axis = frame.rotation @ Z
+    return chain("near singular", *(("revolute", frame.act(p), axis, None) for p in points))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .io.every_format import GEPETTO, LOOPS, MJCF, SCREWS, SDF, SRDF, URDF, URDF_DIALECTS
 
-__all__ = ["BESIDE", "PIECES", "TABLES", "XML"]
+__all__ = ["BESIDE", "PIECES", "TABLES", "XACRO", "XML"]
 
 URDF_JOINTS = """<robot name="all">
   <link name="base"/>
@@ -134,6 +134,23 @@ PIECES = """<pieces>
 
 TABLES = {"screws": SCREWS}
 """Robots in YAML."""
+
+XACRO = {
+    "xacro": """<robot name="legs" xmlns:xacro="http://www.ros.org/wiki/xacro">
+  <xacro:property name="length" value="0.5"/><xacro:arg name="mass" default="2"/>
+  <xacro:macro name="leg" params="name parent *origin mass:=1"><link name="${name}"><inertial>
+    <mass value="${mass}"/><inertia ixx="${length**2}" iyy="0.3" izz="0.3" ixy="0" ixz="0" iyz="0"/>
+    </inertial></link><joint name="${name}_hip" type="revolute"><xacro:insert_block name="origin"/>
+    <parent link="${parent}"/><child link="${name}"/><axis xyz="0 1 0"/>
+    <limit lower="-${pi/2}" upper="${pi/2}" effort="1" velocity="1"/></joint></xacro:macro>
+  <link name="base"/>
+  <xacro:leg name="left" parent="base" mass="$(arg mass)"><origin xyz="0 ${length} 0"/></xacro:leg>
+  <xacro:if value="${length > 0}"><xacro:leg name="right" parent="left"><origin xyz="1 0 0"/>
+  </xacro:leg></xacro:if>
+</robot>
+"""
+}
+"""Robots with macros."""
 
 BESIDE = {"loops": LOOPS, "gepetto": GEPETTO, "srdf": SRDF}
 """Files that say more about `URDF_TREE`."""

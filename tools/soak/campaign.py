@@ -1,6 +1,8 @@
-"""What all campaigns share: cases by number until time is up, findings as lines, a summary.
+"""What all campaigns share: cases by number until time is up, findings as lines, counts.
 
-Case ``k`` of a seed is the same whenever and wherever it is tried.
+Case ``k`` of a seed is the same whenever and wherever it is tried. A case is plain data, as JSON
+has it, so that what is found can be made smaller and kept as a file. Cases are judged in a child
+process: one that hangs, eats memory or crashes the interpreter is a finding like any other.
 """
 
 from __future__ import annotations
@@ -8,9 +10,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
+
+from .children import ChildDiedError, Limits, limit_next, run_in_child
+
+Data = dict[str, Any]
+"""A case as JSON has it."""
 
 
 @dataclass(frozen=True)
@@ -41,36 +50,124 @@ class Case:
     kinds: tuple[str, ...] = ()
 
 
-Campaign = Callable[[np.random.Generator], Case]
+def leave_as_it_is(_: Data) -> Iterator[Data]:
+    """No simpler cases."""
+    return iter(())
 
 
-def run(campaign: Campaign, seed: int, minutes: float, first: int = 0) -> Iterator[str]:
-    """Try cases until time is up; yields a line per finding, then the summary.
+@dataclass(frozen=True)
+class Campaign:
+    """How cases are drawn and judged.
 
     Args:
-        campaign: draws and tries one case.
+        draw: a case by chance.
+        judge: tries it, and says what must not be.
+        simplify: simpler cases, the simplest first, of which some may fail in the same way.
+        limits: what the process may take for one case.
+    """
+
+    draw: Callable[[np.random.Generator], Data]
+    judge: Callable[[Data], Case]
+    simplify: Callable[[Data], Iterator[Data]] = leave_as_it_is
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass
+class Tally:
+    """What a campaign has tried and found.
+
+    Args:
+        tried: cases by name.
+        parts: what cases had, by kind.
+        found: findings by kind.
+    """
+
+    tried: Counter[str] = field(default_factory=Counter)
+    parts: Counter[str] = field(default_factory=Counter)
+    found: Counter[str] = field(default_factory=Counter)
+
+    def add(self, case: Case) -> None:
+        """Count a case."""
+        self.tried[case.name] += 1
+        self.parts.update(set(case.kinds))
+        self.found.update(finding.kind for finding in case.findings)
+
+    def __str__(self) -> str:
+        lines = []
+        if self.parts:
+            lines.append(f"with {', '.join(f'{k} {n}' for k, n in sorted(self.parts.items()))}")
+        names = ", ".join(f"{name} {count}" for name, count in sorted(self.tried.items()))
+        found = ", ".join(f"{kind} {n}" for kind, n in self.found.most_common())
+        lines.append(f"{self.tried.total()} cases ({names}): {found or 'nothing found'}")
+        return "\n".join(lines)
+
+
+def judge_safely(campaign: Campaign, data: Data) -> Case:
+    """Judge a case; whatever leaves the package is a finding, too."""
+    try:
+        return campaign.judge(data)
+    except Exception as error:
+        return _crash(error)
+
+
+def judge_apart(campaign: Campaign, data: Data) -> Case:
+    """Judge a case in a process of its own, which may die of it."""
+    try:
+        cases: list[Case] = [
+            *run_in_child(lambda: iter([judge_safely(campaign, data)]), campaign.limits)
+        ]
+    except ChildDiedError as death:
+        return Case("case", (Finding("died", str(death)),))
+    return cases[0]
+
+
+def run(
+    campaign: Campaign, seed: int, minutes: float, first: int = 0
+) -> Iterator[tuple[int, Case]]:
+    """Try cases until time is up; yields them with their numbers.
+
+    Args:
+        campaign: draws and judges cases.
         seed: seed of all cases.
         minutes: how long; at least one case is tried.
         first: number of the first case.
     """
-    tried: Counter[str] = Counter()
-    kinds: Counter[str] = Counter()
-    parts: Counter[str] = Counter()
     end, number = time.monotonic() + 60.0 * minutes, first
-    while not tried or time.monotonic() < end:
+    while number == first or time.monotonic() < end:
         try:
-            case = campaign(np.random.default_rng([seed, number]))
-        except Exception as error:  # whatever leaves the package is a finding, too
-            text = f"{type(error).__name__}: {error}".splitlines()[0]
-            case = Case("case", (Finding("crash", text),))
-        tried[case.name] += 1
-        parts.update(set(case.kinds))
-        for finding in case.findings:
-            kinds[finding.kind] += 1
-            yield f"{seed} {number} {case.name}: {finding.kind}: {finding.text}"
+            for case in run_in_child(partial(_cases, campaign, seed, number, end), campaign.limits):
+                yield number, case
+                number += 1
+            return
+        except ChildDiedError as death:
+            yield number, Case("case", (Finding("died", str(death)),))
+            number += 1
+
+
+def _cases(campaign: Campaign, seed: int, first: int, end: float) -> Iterator[Case]:
+    number = first
+    while number == first or time.monotonic() < end:
+        limit_next(campaign.limits)
+        try:
+            data = draw(campaign, seed, number)
+        except Exception as error:
+            yield _crash(error)
+        else:
+            yield judge_safely(campaign, data)
         number += 1
-    if parts:
-        yield f"with {', '.join(f'{name} {count}' for name, count in sorted(parts.items()))}"
-    by_name = ", ".join(f"{name} {count}" for name, count in sorted(tried.items()))
-    found = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()) or "nothing found"
-    yield f"{tried.total()} cases ({by_name}): {found}"
+
+
+def draw(campaign: Campaign, seed: int, number: int) -> Data:
+    """Case ``number`` of a seed."""
+    return campaign.draw(np.random.default_rng([seed, number]))
+
+
+def _crash(error: Exception) -> Case:
+    text = (f"{type(error).__name__}: {error}".splitlines() or [""])[0]
+    frames, trace = [], error.__traceback__
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    code = frames[-1].tb_frame.f_code if frames else None
+    place = f" ({code.co_filename.rpartition('/')[2]}, {code.co_name})" if code else ""
+    return Case("case", (Finding("crash", text[:300] + place),))

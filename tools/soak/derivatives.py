@@ -26,9 +26,9 @@ from pinloop.dynamics.formulations import Formulation
 from pinloop.dynamics.parameters import Parameter
 from pinloop.linalg.saddle import Saddle
 
-from .campaign import Case, Finding
+from .campaign import Campaign, Case, Data, Finding
 from .equipment import OFTEN, Equipment, couple, draw_equipment, fit_rotors, tie_points, with_change
-from .kernel import KINDS, draw_table
+from .tables import draw_linkage, plain, simplify_linkage
 
 SAME = 1e-8
 """Relative difference that must not be exceeded, over the largest entry of a derivative."""
@@ -52,9 +52,24 @@ ENGINES = tuple(
 Function = Callable[[Array], Array]
 
 
-def compare_derivatives(rng: np.random.Generator) -> Case:
-    """Draw a mechanism and a state, on the manifold or beside it, and compare derivatives there."""
-    drawn = _draw(rng)
+def draw_mechanism(rng: np.random.Generator) -> Data:
+    """A linkage, half of the time with more."""
+    data, rich = draw_linkage(rng), rng.random() < OFTEN
+    if rich and rng.random() < OFTEN:
+        data["table"] = plain(tie_points(rng, data["table"]))
+    return data | {"rich": rich}
+
+
+def simplify_mechanism(data: Data) -> Iterator[Data]:
+    """Without what is more, and with simpler tables."""
+    if data["rich"]:
+        yield data | {"rich": False}
+    yield from simplify_linkage(data)
+
+
+def compare_derivatives(data: Data) -> Case:
+    """Compare derivatives at a state, on the manifold or beside it."""
+    drawn = _draw(data)
     if drawn is None:
         return Case("immovable")
     state, place, equipment = drawn
@@ -84,14 +99,10 @@ def compare_derivatives(rng: np.random.Generator) -> Case:
     return Case(verdict, tuple(findings), equipment.kinds)
 
 
-def _draw(rng: np.random.Generator) -> tuple[_State, str, Equipment] | None:
+def _draw(data: Data) -> tuple[_State, str, Equipment] | None:
     """A mechanism that can move, whether its state is on the manifold, and what it has besides."""
-    seed, kind, rich = int(rng.integers(2**31)), str(rng.choice(KINDS)), rng.random() < OFTEN
-    table, kinds = draw_table(kind, seed), list[str]()
-    if rich and rng.random() < OFTEN:
-        table = tie_points(rng, table)
-        kinds.append(table["joints"][-1]["pair"])
-    machine = screw_tables.build(table)
+    seed, rich, kinds = data["seed"], data["rich"], list[str]()
+    machine, rng = screw_tables.build(data["table"]), np.random.default_rng(seed)
     if rich and rng.random() < OFTEN:
         coupled = couple(rng, machine)
         kinds += ["coupling"] * (coupled is not machine)
@@ -308,3 +319,6 @@ def _central(function: Function, size: int) -> tuple[Array, Array]:
     wide = np.array([function(step) - function(-step) for step in steps]).T / 2.0
     narrow = np.array([function(step) - function(-step) for step in 0.7 * steps]).T / 1.4
     return wide, np.abs(wide - narrow).max(axis=1)
+
+
+DERIVATIVES = Campaign(draw_mechanism, compare_derivatives, simplify_mechanism)

@@ -24,6 +24,8 @@ Guard = Callable[[float, Array], float]
 
 _BLINK = 1e-12
 """Times closer to each other [s] are the same instant."""
+_MOST = 1000
+"""Events of a stop."""
 _STILL = 1e-8
 """Speed that counts as none where a joint has just come to rest."""
 _PAST = 1e-5
@@ -73,6 +75,7 @@ class Stop:
         t, since = 0.0, None
         breaks = sorted({self.off, until, *self._breaks()})
         while t < until:
+            assert len(self.log) < _MOST, "more happens than can be followed"
             self.window = t + _BLINK, until
             state = self._decided(t, q, v)
             end = next(instant for instant in breaks if instant > t + _BLINK)

@@ -32,8 +32,9 @@ from ... import screw_tables as tables
 from ...mechanisms import planar_3r
 from ...screw_tables import Array, joint, table
 from ...states import close, moving, regularized
+from .looped_stops import ROBOTS, drawn
 from .robots_to_stop import controlled_stop, wild_stop
-from .test_stop_loops_random import ROBOTS, drawn, driven_case
+from .test_stop_loops_random import driven_case
 
 kernel = pytest.importorskip("pinloop._kernel")
 
