@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import math
-import os
 import operator
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
