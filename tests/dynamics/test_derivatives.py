@@ -306,24 +306,40 @@ EDITS: dict[str, tuple[Any, int, Callable[[Description, Array], Description]]] =
 }  # fmt: skip
 
 
+MOMENTUM = constraints.AngularMomentum((0.3, 0.1, 1.0), 0.4)
+
+
+@pytest.mark.parametrize("rows", [(), (MOMENTUM,)], ids=["loops", "momentum"])
 @pytest.mark.parametrize("name", EDITS)
-def test_parameters_of_the_robot_have_the_slopes_of_another_robot(name: str) -> None:
+def test_parameters_of_the_robot_have_the_slopes_of_another_robot(name: str, rows: Any) -> None:
+    """Of accelerations, of rates of rows, and of jumps; a row may depend on masses itself."""
     parameter, size, edit = EDITS[name]
     robot = states.regularized("palletizer")
     robot = changed(robot, lambda description: edit(description, np.zeros(size)))
-    state = State(robot, forces=ACTING)
+    state = State(robot, forces=ACTING, rows=rows)
 
     def values(change: Array) -> Array:
         other = changed(robot, lambda description: edit(description, change))
-        equations = pl.EquationsOfMotion(other, forces=ACTING, formulation=pl.Augmented())
-        motion = equations.motion(0.0, state.q, state.v)
-        return np.append(motion.a, motion.multipliers)
+        equations = pl.EquationsOfMotion(
+            other, forces=ACTING, rows=rows, formulation=pl.Augmented()
+        )
+        motion, jump = (what(0.0, state.q, state.v) for what in (equations.motion, equations.jump))
+        J, b, _ = equations.terms(0.0, state.q, state.v)
+        return np.concatenate([
+            motion.a, motion.multipliers, J @ state.v - b, state.v + jump.a, jump.multipliers
+        ])  # fmt: skip
 
     found = derivatives_at(state.equations, 0.0, state.q, state.v, None, [parameter])
+    jump = jump_derivatives_at(state.equations, 0.0, state.q, state.v, [parameter])
+    parts = {
+        "a": found.ddq_dp, "reactions": found.reactions_dp, "rates": found.violation_dp,
+        "v+": jump.v_plus_dp, "impulses": jump.impulse_dp,
+    }  # fmt: skip
     assert len(found.parameters) == size == found.ddq_dp.shape[1]
     wanted = difference(values, size, first=1e-3).T
-    close(found.ddq_dp, wanted[: robot.nv], 1e-7, name)
-    close(found.reactions_dp, wanted[robot.nv :], 1e-7, name)
+    for what, part in parts.items():
+        close(part, wanted[: len(part)], 1e-7, f"{name}: {what}")
+        wanted = wanted[len(part) :]
 
 
 @pytest.mark.parametrize("row", [
@@ -463,9 +479,6 @@ def test_what_has_no_slope_says_so() -> None:
         at(parameters.BodyInertia("arm"))
     with pytest.raises(pl.BadValue, match=r"coefficients of .* is no number"):
         at(parameters.ForceParameter(FORCES["damping of the file"], "coefficients"))
-    momentum = pl.EquationsOfMotion(state.robot, rows=[constraints.AngularMomentum()])
-    with pytest.raises(pl.BadValue, match="do not say how they depend on masses"):
-        derivatives_at(momentum, 0.0, state.q, state.v, None, [parameters.PointMass("flange")])
     spring = forces.Spring("flange", "flange", 1.0)
     here = pl.EquationsOfMotion(state.robot, forces=[spring])
     with pytest.raises(pl.BadValue, match="distance flange-flange is zero"):

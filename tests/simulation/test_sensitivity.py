@@ -366,6 +366,28 @@ def test_parameters_through_a_lock(parameter: Any) -> None:
     check(simulate, [parameter], 1e-7, first=1e-3)
 
 
+@pytest.mark.parametrize("value", [None, -2.0])
+def test_momentum_that_is_kept_hangs_on_masses(value: float | None) -> None:
+    """A start fits any value of its own; where one is given, rates follow it."""
+    row = pl.constraints.AngularMomentum((0.3, 0.1, 1.0), value)
+    rows = () if value is None else (row,)
+    q, v = moved(PALLETIZER, START, SPEED, np.zeros(0), rows=rows)
+    chart, size = pl.linearize(PALLETIZER, q, v, rows=rows).chart, len(NOW[INERTIA])
+    others = len(chart.names)
+
+    def simulate(x: Array) -> pl.Trajectory:
+        x = x if len(x) else np.zeros(size + others)
+        robot = other_palletizer(INERTIA, x[others:])
+        at = replace(chart, equations=pl.EquationsOfMotion(pl.regularize(robot), rows=rows))
+        return pl.simulate(
+            robot, *at.state(x[:others]), until=0.06, method=RK4, stabilization=CLOSED,
+            events=[pl.lock("shoulder", at=0.02)], losses=False, rows=[row],
+        )  # fmt: skip
+
+    found = check(simulate, [InitialState(), INERTIA], first=1e-3)
+    assert np.abs(found.matrix[:, others]).max() > 1e-3
+
+
 @pytest.mark.parametrize("place", ["close/B", "close/A", "rocker"])
 def test_where_joints_sit(place: str) -> None:
     """Independent coordinates start where they are, the others elsewhere."""

@@ -77,9 +77,6 @@ def draw_equipment(rng: np.random.Generator, robot: pl.Mechanism, mobility: int)
         acting.append(make_force())
         kinds.append(kind)
     inputs = list(_inputs(rng, robot, acting))
-    # Which refuses masses by name.
-    if any(isinstance(row, constraints.AngularMomentum) for row in rows):
-        inputs = [item for item in inputs if not item[1].weighs]
     chosen = [inputs[k] for k in rng.permutation(len(inputs))[:2].tolist()]
     kinds += [kind for kind, _ in chosen]
     own = tuple(parameter for _, parameter in chosen)

@@ -21,10 +21,14 @@ from ..model.moving_tree import MovingTree
 from ..tolerances import DIFFERENCE_STEP, NO_DIRECTION
 from .relative_motion import JointMotion
 from .row_slopes import RowSlopes, frame_slopes
-from .rows import BoundRow, Row, Terms
+from .rows import BoundRow, CarriedBody, InertiaSlopes, Row, Terms
 
 _UNIVERSE = 0
 """The frame of the world."""
+_INERTIAS = np.array(
+    [pin.bodyRegressor(pin.Motion.Zero(), pin.Motion(unit)) for unit in np.eye(6)]
+).transpose(1, 0, 2)
+"""Spatial inertias of bodies that have one dynamic parameter each, at ``[:, :, parameter]``."""
 
 
 @public
@@ -155,12 +159,12 @@ class AngularMomentum(Row):
 
 class _BoundMomentum(BoundRow):
     holonomic = False
-    weighs = True
     angular = (True,)
     labels = ("angular momentum",)
 
     def __init__(self, robot: Mechanism, axis: Array, value: float | None) -> None:
         self._robot, self._axis, self._value = robot, axis, value
+        self.begins = value is None
 
     def begin(self, q: Array, v: Array) -> None:
         if self._value is None:
@@ -175,6 +179,28 @@ class _BoundMomentum(BoundRow):
         with self._robot.workspace() as own:
             drift = pin.computeCentroidalMomentumTimeVariation(model, own, q, v, rest)
             return J, np.array([value]), np.array([self._axis @ drift.angular])
+
+    def inertia_slopes(self, state: tuple[Array, Array, Array], body: CarriedBody) -> InertiaSlopes:
+        """What the body has along the turn ``w`` about the axis through the centre of mass ``c``.
+
+        That is ``w . I V``, and ``w . (I A + V x I V)`` of its rate; less what ``c`` moves by,
+        ``axis . (dc x p)`` with the momentum ``p`` of all bodies, and with its rate.
+        """
+        (model, joint, axis), (q, v, a) = (self._robot.model, body.joint, self._axis), state
+        with self._robot.workspace() as data:
+            rate = pin.computeCentroidalMomentumTimeVariation(model, data, q, v, a).linear
+            pushes = np.array(pin.computeCentroidalMap(model, data, q)).reshape(6, -1)[:3]
+            c, mass = np.array(data.com[0]), data.mass[0]
+            pin.forwardKinematics(model, data, q, v, a)
+            placed, V, A = data.oMi[joint], data.v[joint], data.a[joint]
+            J = pin.computeJointJacobian(model, data, q, joint).reshape(6, -1)
+            turn = placed.actInv(pin.Motion(np.cross(c, axis), axis)).vector
+            force = pin.bodyRegressor(V, A) @ body.parameters
+        moments = placed.rotation @ body.parameters[1:4]
+        moved = moments + np.outer(placed.translation - c, body.parameters[0])
+        bent = np.cross(axis, moved.T / mass)
+        by_rows = J.T @ np.tensordot(turn, _INERTIAS, 1) @ body.parameters - (bent @ pushes).T
+        return InertiaSlopes(by_rows[None], (turn @ force - bent @ rate)[None])
 
     def _map(self, q: Array) -> Array:
         with self._robot.workspace() as data:

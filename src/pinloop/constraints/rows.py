@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -37,6 +37,30 @@ Elsewhere = Callable[[str, Array], Mechanism]
 """The robot with a joint or a frame that a twist in its own axes has moved, shape (6,)."""
 
 
+class CarriedBody(NamedTuple):
+    """Numbers on which the inertia of what a joint carries depends.
+
+    Args:
+        joint: index of the joint in the robot's model; 0 is the ground, which does not move.
+        parameters: derivatives of its dynamic parameters, shape (10, numbers).
+    """
+
+    joint: int
+    parameters: Array
+
+
+class InertiaSlopes(NamedTuple):
+    """Derivatives of k rows by numbers of an inertia.
+
+    Args:
+        J: of the rows, shape (k, nv, numbers).
+        acceleration: of ``J a + gamma``, shape (k, numbers).
+    """
+
+    J: Array
+    acceleration: Array
+
+
 class Row(ABC):
     """A constraint that a user asks for."""
 
@@ -57,8 +81,8 @@ class BoundRow(ABC):
 
     moving: bool = False
     """Whether the row does work: its ``b`` is not zero."""
-    weighs: bool = False
-    """Whether its ``J`` depends on masses."""
+    begins: bool = False
+    """Whether its ``b`` is what the state has at which a run starts."""
 
     def begin(self, q: Array, v: Array) -> None:
         """Take what the row needs from the state at which a run starts; by default nothing."""
@@ -74,6 +98,12 @@ class BoundRow(ABC):
 
     def slopes(self, tree: MovingTree, multipliers: Array) -> RowSlopes | None:
         """Derivatives at the state of a tree; None if the row leaves them to differences."""
+        return None
+
+    def inertia_slopes(
+        self, state: tuple[Array, Array, Array], body: CarriedBody
+    ) -> InertiaSlopes | None:
+        """Derivatives by numbers of an inertia at q, v and a; None if it depends on none."""
         return None
 
 
@@ -188,7 +218,7 @@ class RowSet:
         locked: velocity coordinates that stand still, in order.
         holonomic: mask of the rows that restrict positions.
         moving: whether some row prescribes a motion, so that it does work.
-        weighing: labels of rows that depend on masses.
+        beginning: mask of the rows whose ``b`` is what the start of a run has.
         scale: unit of each multiplier, so that forces and torques compare: 1 for angular rows, one
             over the robot's length for linear ones.
     """
@@ -204,11 +234,11 @@ class RowSet:
         self._given, self._extra = tuple(rows), tuple(bound)
         held = [lock for lock in locks if lock.joint not in loops]
         self.moving = any(row.moving for row in self._extra)
-        self.weighing = tuple(row.labels[0] for row in self._extra if row.weighs)
-        holonomic = [True] * len(self.loops)
+        holonomic, begins = [True] * len(self.loops), [False] * len(self.loops)
         angular = list(self.loops.angular)
         for row in self._extra:
             holonomic += [row.holonomic] * len(row.labels)
+            begins += [row.begins] * len(row.labels)
             angular += row.angular
         self.unlocked, self.locks = len(holonomic), tuple(locks)
         columns = [column for lock in held for column in locked_columns(robot, lock)]
@@ -220,6 +250,7 @@ class RowSet:
         holonomic += [False] * len(columns)
         angular += (~robot.is_translation[self.lock_columns]).tolist()
         self.holonomic = np.array(holonomic, dtype=bool)
+        self.beginning = np.array(begins + [False] * len(columns), dtype=bool)
         self.scale = np.where(np.array(angular, dtype=bool), 1.0, 1 / robot.length)
 
     @cached_property
@@ -299,6 +330,17 @@ class RowSet:
             own = row.slopes(tree, lam)
             parts.append(own or self._differences(k, tree, state, lam, elsewhere))
         return stacked(parts, len(tree.twists))
+
+    def inertia_slopes(self, state: tuple[Array, Array, Array], body: CarriedBody) -> InertiaSlopes:
+        """Derivatives of all rows but those of locks by numbers of an inertia, at q, v and a."""
+        none = np.zeros((self.unlocked, len(state[1]) + 1, body.parameters.shape[1]))
+        whole, at = InertiaSlopes(none[:, 1:], none[:, 0]), len(self.loops)
+        for row in self._extra:
+            rows = slice(at, at := at + len(row.labels))
+            own = row.inertia_slopes(state, body) if body.joint else None
+            if own is not None:
+                whole.J[rows], whole.acceleration[rows] = own
+        return whole
 
     def _differences(
         self,

@@ -23,13 +23,14 @@ import numpy as np
 
 from ..boundary.arguments import public
 from ..boundary.marks import Array
-from ..errors import BadValue, NotFinite, UnknownName
+from ..constraints.row_slopes import RowSlopes
+from ..errors import NotFinite, UnknownName
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import JointChain, MovingTree
 from ..model.workspace import remembered
 from .equations import EquationsOfMotion
 from .native_derivatives import NativeSlopes, native_slopes
-from .parameters import Parameter, Placement
+from .parameters import Parameter, Placement, RowChanges
 from .solved_system import SolvedSystem
 
 
@@ -138,18 +139,25 @@ def derivatives_at(
     solved = SolvedSystem(equations, M, f if tau is None else f + tau, J, -gamma)
     a = solved.x
     tree = MovingTree(inputs.chain, q, v, a)
-    row = equations.rows.slopes(tree, (t, q, v, a), solved.multipliers, inputs.elsewhere)
+    row, rows_p = inputs.row_slopes(equations, tree, (t, q, v, a), solved.multipliers)
     load_q, load_v = tree.load_slopes()
     force_q, force_v = equations.force_slopes(tree, t, q, v)
     missing_v, accelerations_v = inputs.own(load_v - force_v), inputs.by_own(row.acceleration_v)
-    loads_p = [parameter.loads(equations, t, q, v, a) for parameter in parameters]
+    missing_p = [
+        parameter.loads(equations, t, q, v, a) - own.force
+        for parameter, own in zip(parameters, rows_p, strict=True)
+    ]
+    missing_q, no_rows = inputs.of_own(load_q - row.force_q - force_q), np.zeros((len(row.J), n))
     ddq, reactions = solved.changes(
-        inputs.side_by_side(load_q - row.force_q - force_q, [missing_v, -np.eye(n)], loads_p),
-        inputs.side_by_side(row.acceleration_q, [accelerations_v, np.zeros((len(row.J), n))]),
+        inputs.side_by_side(missing_q, [missing_v, -np.eye(n)], missing_p),
+        inputs.side_by_side(
+            row.acceleration_q, [accelerations_v, no_rows], [own.acceleration for own in rows_p]
+        ),
         partial(_turning_slopes, equations, inputs, (t, q), 2 * n),
     )
     violation, opened = np.zeros((2, len(equations.rows), ddq.shape[1] - 2 * n))
-    violation[: len(row.J)] = inputs.side_by_side(row.rate_q, [])
+    violation[: len(row.J)] = inputs.side_by_side(row.rate_q, [], [own.rate for own in rows_p])
+    violation[: len(row.J), n:] -= inputs.value_slopes(equations)
     opened[: len(row.J)] = inputs.side_by_side(row.J, [])
     return _assembled(
         equations, inputs, t, (a, solved.reactions), (ddq, reactions), (violation, opened, J)
@@ -248,17 +256,12 @@ def jump_derivatives_at(
     """
     M, (J, b, _), n = equations.mass(q), equations.terms(t, q, v), len(v)
     solved = SolvedSystem(equations, M, M @ v, J, b)
-    inputs, rest, dv = _Inputs(equations, parameters), np.zeros(n), solved.x - v
-    row = equations.rows.slopes(
-        MovingTree(inputs.chain, q, solved.x, rest),
-        (t, q, solved.x, rest),
-        solved.multipliers,
-        inputs.elsewhere,
-    )
-    momentum_q, momentum_p = inputs.momentum_slopes(equations, t, q, dv)
+    inputs, x = _Inputs(equations, parameters), (solved.x, solved.multipliers)
+    missing, rates = inputs.momentum_slopes(equations, (t, q, solved.x - v), x, -M)
+    rates[:, 2 * n :] -= inputs.value_slopes(equations)
     v_plus, impulses = solved.changes(
-        inputs.side_by_side(momentum_q - row.force_q, [-M], momentum_p),
-        inputs.side_by_side(row.rate_q, [np.zeros((len(row.J), n))]),
+        missing,
+        rates,
         partial(_turning_slopes, equations, inputs, (t, q), n),
     )
     if not np.isfinite(v_plus).all():
@@ -288,14 +291,9 @@ def _turning_slopes(
     x: Array,
 ) -> tuple[Array, Array]:
     """Changes of ``J' lam - M x`` and of ``J x``; ``others``: number of inputs that do neither."""
-    (t, q), rest, none = at, np.zeros(len(x)), np.zeros((len(lam), others))
-    tree = MovingTree(inputs.chain, q, x, rest)
-    row = equations.rows.slopes(tree, (t, q, x, rest), lam, inputs.elsewhere)
-    momentum_q, momentum_p = inputs.momentum_slopes(equations, t, q, x)
-    return (
-        -inputs.side_by_side(momentum_q - row.force_q, [np.zeros((len(x), others))], momentum_p),
-        inputs.side_by_side(row.rate_q, [none]),
-    )
+    none = np.zeros((len(x), others))
+    missing, rates = inputs.momentum_slopes(equations, (*at, x), (x, lam), none)
+    return -missing, rates
 
 
 class _Inputs:
@@ -304,12 +302,6 @@ class _Inputs:
     def __init__(self, equations: EquationsOfMotion, parameters: Sequence[Parameter]) -> None:
         robot = equations.robot
         self._robot, self.parameters = robot, tuple(parameters)
-        for label in equations.rows.weighing:
-            if any(parameter.weighs for parameter in parameters):
-                raise BadValue(
-                    f"the rows of {label} do not say how they depend on masses; leave out "
-                    "parameters that are inertias"
-                )
         places = tuple(name for parameter in parameters for name in parameter.places)
         self.chain = joint_chain(robot, places)
         self.columns = self.chain.columns
@@ -320,17 +312,59 @@ class _Inputs:
         """The robot with a joint or frame that a twist has moved; rows of loops as they are."""
         return Placement(place).of_robot(replace(self._robot, regularization=None), twist)
 
+    def row_slopes(
+        self,
+        equations: EquationsOfMotion,
+        tree: MovingTree,
+        state: tuple[float, Array, Array, Array],
+        lam: Array,
+    ) -> tuple[RowSlopes, list[RowChanges]]:
+        """Derivatives of rows by coordinates of the chain, and by each parameter."""
+        return equations.rows.slopes(tree, state, lam, self.elsewhere), [
+            parameter.row_slopes(equations, state[1:], lam) for parameter in self.parameters
+        ]
+
     def momentum_slopes(
-        self, equations: EquationsOfMotion, t: float, q: Array, x: Array
-    ) -> tuple[Array, list[Array]]:
-        """Derivatives of ``M x`` by coordinates of the chain, and by each parameter."""
-        rest = np.zeros(len(x))
+        self,
+        equations: EquationsOfMotion,
+        at: tuple[float, Array, Array],
+        solution: tuple[Array, Array],
+        others: Array,
+    ) -> tuple[Array, Array]:
+        """Changes of ``M x - J' lam`` and of ``J v``.
+
+        Args:
+            equations: equations of motion.
+            at: time, configuration and ``x``.
+            solution: ``v`` and ``lam``.
+            others: changes of the first by inputs that are neither positions nor parameters.
+        """
+        (t, q, x), (v, lam), rest = at, solution, np.zeros(len(at[2]))
+        tree = MovingTree(self.chain, q, v, rest)
+        row, rows_p = self.row_slopes(equations, tree, (t, q, v, rest), lam)
         # Of the loads at rest what is not weight.
         load, weight = (MovingTree(self.chain, q, rest, a).load_slopes()[0] for a in (x, rest))
-        return load - weight, [
-            parameter.loads(equations, t, q, rest, x) - parameter.loads(equations, t, q, rest, rest)
-            for parameter in self.parameters
+        missing_p = [
+            parameter.loads(equations, t, q, rest, x)
+            - parameter.loads(equations, t, q, rest, rest)
+            - own.force
+            for parameter, own in zip(self.parameters, rows_p, strict=True)
         ]
+        missing_q, none = self.of_own(load - weight - row.force_q), (len(row.J), others.shape[1])
+        return (
+            self.side_by_side(missing_q, [others], missing_p),
+            self.side_by_side(row.rate_q, [np.zeros(none)], [own.rate for own in rows_p]),
+        )
+
+    def value_slopes(self, equations: EquationsOfMotion) -> Array:
+        """Derivatives of ``b`` in ``J v = b`` by parameters; it hangs on no place."""
+        rates = [parameter.value_slopes(equations) for parameter in self.parameters]
+        by_q = np.zeros((equations.rows.unlocked, self.chain.model.nv))
+        return self.side_by_side(by_q, [], rates)[:, len(self.columns) :]
+
+    def of_own(self, matrix: Array) -> Array:
+        """What concerns the robot's own coordinates, by all of the chain."""
+        return matrix if self._plain else matrix[self.columns]
 
     def own(self, matrix: Array) -> Array:
         """What concerns the robot's own coordinates alone."""
@@ -346,16 +380,11 @@ class _Inputs:
         """Derivatives by positions, by others, and by parameters: places are positions, too.
 
         Args:
-            by_q: by the coordinates of the chain; if square, of its coordinates.
+            by_q: by the coordinates of the chain.
             others: as they are.
             by_p: by the parameters that are no places; zero if None.
         """
-        if self._plain:
-            parts = [by_q, *others]
-        else:
-            if len(by_q) == by_q.shape[1] and by_p is not None:
-                by_q = by_q[self.columns]
-            parts = [by_q[:, self.columns], *others]
+        parts = [self.by_own(by_q), *others]
         for number, parameter in enumerate(self.parameters):
             if parameter.places:
                 parts += [by_q[:, self.chain.moved[name]] for name in parameter.places]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from ..boundary.arguments import checked, flat_numbers, public
 from ..boundary.marks import Array
+from ..constraints.rows import CarriedBody
 from ..errors import BadValue, UnknownName
 from ..linalg.dense import slope, slopes
 from ..model.mechanism import Mechanism, build
@@ -40,12 +41,23 @@ __all__ = [
 _MOMENTS = (("xx", 0, 0), ("xy", 0, 1), ("yy", 1, 1), ("xz", 0, 2), ("yz", 1, 2), ("zz", 2, 2))
 
 
+class RowChanges(NamedTuple):
+    """Derivatives of rows by k numbers.
+
+    Args:
+        rate: of ``J v``, shape (rows, k).
+        acceleration: of ``J a + gamma``, shape (rows, k).
+        force: of ``J' lam``, shape (nv, k).
+    """
+
+    rate: Array
+    acceleration: Array
+    force: Array
+
+
 @public
 class Parameter(ABC):
     """One or several numbers on which the motion of a robot depends."""
-
-    weighs: ClassVar[bool] = False
-    """Whether they change masses that rows may depend on."""
 
     @abstractmethod
     def labels(self, robot: Mechanism) -> tuple[str, ...]:
@@ -62,7 +74,19 @@ class Parameter(ABC):
 
     def loads(self, equations: EquationsOfMotion, t: float, q: Array, v: Array, a: Array) -> Array:
         """Derivatives of ``M a + nle - tau`` at fixed ``a``, shape (nv, numbers)."""
-        return np.zeros((equations.robot.nv, 0))
+        return np.zeros((equations.robot.nv, len(self.labels(equations.robot))))
+
+    def row_slopes(
+        self, equations: EquationsOfMotion, state: tuple[Array, Array, Array], multipliers: Array
+    ) -> RowChanges:
+        """Derivatives of all rows but those of locks at q, v and a."""
+        count = len(self.labels(equations.robot))
+        rows = np.zeros((equations.rows.unlocked, count))
+        return RowChanges(rows, rows, np.zeros((equations.robot.nv, count)))
+
+    def value_slopes(self, equations: EquationsOfMotion) -> Array:
+        """Derivatives of ``b`` in ``J v = b`` of all rows but those of locks."""
+        return np.zeros((equations.rows.unlocked, len(self.labels(equations.robot))))
 
     def energy_slopes(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Array:
         """Derivatives of kinetic, potential and stored energy together, shape (numbers,) [J]."""
@@ -118,8 +142,6 @@ def _edited(
 class _Inertial(Parameter):
     """Numbers of the inertia of what a joint carries, in which all is linear by its regressors."""
 
-    weighs = True
-
     @property
     @abstractmethod
     def carrier(self) -> str:
@@ -136,6 +158,22 @@ class _Inertial(Parameter):
         # For one coordinate Pinocchio gives a vector.
         return self._by_regressor(equations.robot, np.array(whole).reshape(len(v), -1))
 
+    def row_slopes(
+        self, equations: EquationsOfMotion, state: tuple[Array, Array, Array], multipliers: Array
+    ) -> RowChanges:
+        """Of rows that depend on masses, which those of loops do not."""
+        rows, robot = equations.rows, equations.robot
+        if len(rows.loops) == rows.unlocked:
+            return super().row_slopes(equations, state, multipliers)
+        slopes, joint = self.dynamic_slopes(robot), self._joint(robot)
+        J, acceleration = rows.inertia_slopes(state, CarriedBody(joint, slopes.T))
+        force = np.tensordot(multipliers, J, 1)
+        return RowChanges(np.tensordot(state[1], J, (0, 1)), acceleration, force)
+
+    def _joint(self, robot: Mechanism) -> int:
+        """The joint that carries it; zero is the ground."""
+        return int(robot.model.frames[robot.frame_id(self.carrier)].parentJoint)
+
     def energy_slopes(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Array:
         """By the regressors of the energies."""
         model = equations.robot.model
@@ -147,7 +185,7 @@ class _Inertial(Parameter):
     def _by_regressor(self, robot: Mechanism, whole: Array) -> Array:
         """What a regressor of all bodies makes of the numbers; of the ground nothing."""
         slopes = self.dynamic_slopes(robot)
-        joint = robot.model.frames[robot.frame_id(self.carrier)].parentJoint
+        joint = self._joint(robot)
         if joint == 0:
             return np.zeros((len(whole), len(self.labels(robot))))
         return np.asarray(whole[:, 10 * (joint - 1) : 10 * joint] @ slopes.T)

@@ -311,12 +311,17 @@ def name_columns(robot: Mechanism, joints: Sequence[str]) -> tuple[list[int], tu
 
 
 def make_chart(
-    equations: EquationsOfMotion, t: float, q: Array, v: Array, slopes: Derivatives
+    equations: EquationsOfMotion,
+    t: float,
+    q: Array,
+    v: Array,
+    slopes: Derivatives,
+    held: NDArray[np.bool_] | None = None,
 ) -> Chart:
-    """The independent coordinates that are best at a state."""
+    """The independent coordinates that are best at a state; ``held``: rows that hold rates."""
     robot, rows, M = equations.robot, equations.rows, equations.mass(q)
     J, free = rows.scale[:, None] * slopes.J, []
-    for chosen in (J[position_rows(equations)], J):
+    for chosen in (J[position_rows(equations)], J if held is None else J[held]):
         rank = equations.max_rank if len(chosen) == len(J) else None
         dependent, _ = dependent_coordinates(M, chosen, max_rank=rank)
         free.append(np.setdiff1d(np.arange(robot.nv), dependent))

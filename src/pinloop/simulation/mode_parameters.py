@@ -56,13 +56,33 @@ class _Nothing(Parameter):
         """Its own."""
         return self.of.labels(robot)
 
-    def loads(self, equations: EquationsOfMotion, t: float, q: Array, v: Array, a: Array) -> Array:
-        """None."""
-        return np.zeros((len(v), len(self.labels(equations.robot))))
-
     def energy_slopes(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Array:
         """None."""
         return np.zeros(len(self.labels(equations.robot)))
+
+
+@dataclass(frozen=True)
+class StartValues(Parameter):
+    """What rows keep is what the start of a run has, which hangs on inputs as the start does.
+
+    Args:
+        count: number of these rows.
+    """
+
+    count: int
+
+    def labels(self, robot: Mechanism) -> tuple[str, ...]:
+        """Their numbers; no user sees them."""
+        return tuple(f"start value {k + 1}" for k in range(self.count))
+
+    def value_slopes(self, equations: EquationsOfMotion) -> Array:
+        """One each."""
+        rows = equations.rows
+        return np.asarray(np.eye(rows.unlocked)[:, rows.beginning[: rows.unlocked]])
+
+    def energy_slopes(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Array:
+        """None."""
+        return np.zeros(self.count)
 
 
 @dataclass(frozen=True)

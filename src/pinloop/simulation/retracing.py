@@ -9,7 +9,7 @@ not known here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -36,7 +36,7 @@ from ..linalg.dense import slope, slopes
 from ..linalg.saddle import Saddle
 from ..tolerances import LEAST_SQUARES, RETRACED, SHALLOW, SLOPE_TIME
 from .events import BoundEvent, Happenings, Impact, Instant
-from .mode_parameters import friction_slopes, in_mode
+from .mode_parameters import StartValues, friction_slopes, in_mode
 from .modes import Mode, RobotManifold
 from .stabilization import Projection, Projector
 from .trajectory import Trajectory
@@ -89,7 +89,8 @@ class RetracedRun:
         inputs: what it is differentiated by.
 
     Attributes:
-        count: number of parameters and times of events.
+        count: number of parameters, of values that rows keep from the start, and times of events.
+        begins: number of values that rows keep from the start.
         happenings: what happened in it.
         warnings: what makes derivatives doubtful, known once all maps have been asked for.
     """
@@ -105,7 +106,10 @@ class RetracedRun:
                 f"this run stores {len(run.t)} states of {run.accuracy.steps} steps; sensitivities "
                 "follow every step: simulate it again without save_every"
             )
-        self.run, self.inputs = run, inputs
+        begins = int(np.count_nonzero(run.equations[0].rows.beginning))
+        more = (StartValues(begins),) if begins else ()
+        inputs = replace(inputs, parameters=(*inputs.parameters, *more))
+        self.run, self.inputs, self.begins = run, inputs, begins
         self._method = method = run.accuracy.method
         self._enough = RETRACED
         if method.step is None:

@@ -292,7 +292,8 @@ def _inputs(
     slopes = run.derivatives(piece, (t, q, v))
     closed = run.derivatives(replace(piece, equations=free), (t, q, v))
     positions = make_chart(free, t, q, v, closed)
-    rates = make_chart(piece.equations, t, q, v, slopes)
+    begins = piece.equations.rows.beginning  # which allow any start
+    rates = make_chart(piece.equations, t, q, v, slopes, ~begins)
     held, scale = position_rows(free), free.rows.scale[:, None]
     count, m = len(positions.positions), run.count
     opened = np.hstack([np.zeros((len(closed.J), count)), run.padded(closed.closure_dp)])
@@ -300,9 +301,10 @@ def _inputs(
     F = follow_rows(J, positions.positions, np.eye(count, count + m), -opened)
     turned = slopes.violation_dq @ F
     turned[:, count:] += run.padded(slopes.violation_dp)
-    size, own = len(rates.rates), piece.equations.rows.scale[:, None]
-    V = follow_rows(own * slopes.J, rates.rates, np.zeros((size, count + m)), -own * turned)
-    U = follow_rows(own * slopes.J, rates.rates, np.eye(size), np.zeros((len(slopes.J), size)))
+    size, own = len(rates.rates), piece.equations.rows.scale[~begins, None]
+    J = own * slopes.J[~begins]
+    V = follow_rows(J, rates.rates, np.zeros((size, count + m)), -own * turned[~begins])
+    U = follow_rows(J, rates.rates, np.eye(size), np.zeros((len(J), size)))
     of_state = np.zeros((1 + 2 * n, count + size))
     of_state[1 : 1 + n, :count], of_state[1 + n :] = F[:, :count], np.hstack([V[:, :count], U])
     of_parameters = np.vstack([np.zeros((1, m)), F[:, count:], V[:, count:]])
@@ -322,8 +324,12 @@ def _inputs(
             labels += zip(given.labels(robot), given.units(robot), strict=True)
             first, used = used, used + len(given.labels(robot))
             chosen += range(first, used)
+    start = np.hstack([of_state, of_parameters])
     by_input = np.eye(m, count + size + m, count + size)
-    return labels, np.hstack([of_state, of_parameters])[:, chosen], by_input[:, chosen]
+    first = m - len(run.inputs.events) - run.begins
+    kept = slopes.J @ start[1 + n :] + np.insert(turned, [count] * size, 0.0, 1)
+    by_input[first : first + run.begins] += kept[begins]
+    return labels, start[:, chosen], by_input[:, chosen]
 
 
 def _with_unit(name: str, unit: str) -> str:
