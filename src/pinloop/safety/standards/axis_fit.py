@@ -4,9 +4,8 @@ An unknown is a parameter over its natural size: the size at which it alone woul
 those of the table. So a sensitivity of 1 means that the parameter counts, and one of 0.01 that the
 data would hardly change without it.
 
-Stops are dear, and each tells its own derivatives: a step is the least squares of a model, in which
-times and angles are linear in all parameters but the torque, and in its reciprocal, as those of a
-wheel with a delay are. Only where a step ends are stops made, none twice.
+Stops are dear, and each tells its own derivatives: a step is the least squares of a model. Only
+where a step ends are stops made, none twice.
 """
 
 from __future__ import annotations
@@ -22,15 +21,14 @@ import scipy
 from ...boundary.marks import Array, Mask
 from ...errors import BadValue, PinloopError, StopFailed
 from ...model.mechanism import Mechanism
-from ...tolerances import FIT_COST, FIT_DIGITS, FIT_STEP, LEAST_TORQUE, SAME
+from ...tolerances import FIT_DIGITS, LEAST_TORQUE, SAME
 from ..brakes.brakes import Brakes
 from ..brakes.joint_brake import JOINT_PARAMETERS, Source
 from ..stopping import StopResult
+from .fit_step import OF_LAW, TORQUES, model_step
 from .fitted_values import SIGMAS, Fitted, correlations, six_digits
 from .measured import Measured
 
-OF_LAW = ("deceleration", "ramp_time", "jerk", "time_constant", "drive_torque", "torque_share")
-"""Parameters of controlled stops: all of them above zero."""
 FITTABLE = ("dynamic_torque", "short_circuit", "viscous", "coulomb", "delay", "rise", *OF_LAW)
 """Parameters of the brakes file that can be fitted."""
 
@@ -42,11 +40,8 @@ _STEP = 1e-4
 """Step of the differences, in natural units."""
 _STEPS, _NARROWEST = 40, 1e-3
 """Steps of the search at most, and part of its widest at which it gives up."""
-_WIDEST = 9.0
-"""How many times larger or smaller a torque becomes in a step, besides once, at most."""
 _MISFIT = 0.02
 """Misfit that is worth a warning: more than the rounding of published numbers."""
-_TORQUES = ("dynamic_torque", "coulomb", "deceleration", "drive_torque", "torque_share")
 _SHARES = (1.0, 2.0, 4.0, 8.0, 0.5)
 """Torques to start from, in natural units, beside that of the brakes, which may be nothing."""
 SAME_STOP = 1e-4
@@ -138,12 +133,10 @@ class AxisFit:
         """The least squares of weighted errors, from a place on."""
         (x, errors, slopes), width = place, 1.0
         for _ in range(_STEPS):
-            cost = float(np.sum((weights * errors) ** 2))
-            there, expected = self._model_step(x, errors, slopes, (weights, width))
-            gain = cost - expected
-            if gain <= FIT_COST * cost or cost <= self.count * FIT_DIGITS**2 or (there == x).all():
+            there = model_step((self.names, self.scale), _Place(x, errors, slopes), weights, width)
+            if (there == x).all():
                 break
-            missed = self.errors(there)
+            missed, cost = self.errors(there), np.sum((weights * errors) ** 2)
             if np.all(np.isfinite(missed)) and np.sum((weights * missed) ** 2) < cost:
                 x, errors, width = there, missed, min(1.0, 2.0 * width)
                 slopes = self.sensitivity(x)
@@ -153,42 +146,11 @@ class AxisFit:
                 break
         return _Place(x, errors, slopes)
 
-    def _model_step(
-        self, x: Array, errors: Array, slopes: Array, how: tuple[Array, float]
-    ) -> tuple[Array, float]:
-        """Where the model of the stops is best, and its sum of squares there.
-
-        Args:
-            x: where its stops were made, in natural units.
-            errors: logarithms of computed over measured numbers there.
-            slopes: their derivatives.
-            how: weights of errors, and part of the widest step that is allowed.
-        """
-        weights, width = how
-        torque = [k for k, name in enumerate(self.names) if name in _TORQUES][:1]
-        by_torque = np.isin(np.arange(len(x)), torque) & (x > 0.0)
-        factor = 1.0 + width * _WIDEST
-        by_part = by_torque | np.isin(self.names, OF_LAW)
-        low = np.where(by_part, x / factor, np.maximum(x - width, 0.0))
-        high = np.where(by_part, x * factor, x + width)
-        whole = np.array([1.0 if name == "torque_share" else np.inf for name in self.names])
-        high = np.maximum(np.minimum(high, whole / self.scale), low * (1.0 + _STEP))
-
-        def misses(there: Array) -> Array:
-            linear = there - x
-            shift = np.where(by_torque, x * linear / np.where(by_torque, there, 1.0), linear)
-            return weights * (errors + np.log(np.maximum(1.0 + slopes @ shift, LEAST_TORQUE)))
-
-        # "dogbox" puts what is at its bound exactly there.
-        done = scipy.optimize.least_squares(
-            misses, x, bounds=(low, high), method="dogbox", ftol=FIT_STEP, xtol=FIT_STEP,
-            gtol=FIT_STEP,
-        )  # fmt: skip
-        return self._rounded(np.asarray(done.x)), 2.0 * float(done.cost)
-
-    def _rounded(self, x: Array) -> Array:
-        """With six digits: more would pretend to be known, and be other stops than the last."""
-        return np.array([six_digits(value) for value in x * self.scale]) / self.scale
+    @property
+    def own(self) -> Array:
+        """The parameters of the brakes in natural units."""
+        brake = self.brakes.joints[self.joint]
+        return np.array([float(getattr(brake, name)) for name in self.names]) / self.scale
 
     def errors(self, x: Array) -> Array:
         """Logarithms of computed over measured numbers; infinite if the axis does not stop."""
@@ -208,14 +170,19 @@ class AxisFit:
 
     def sensitivity(self, x: Array) -> Array:
         """Derivatives of the errors, shape (count, len(names)); where stops have none, by steps."""
-        brakes = self.with_values(x * self.scale)
-        brake = brakes.joints[self.joint]
-        inputs, factors = [], self.scale.copy()
-        for k, name in enumerate(self.names):
-            # The static torque keeps its ratio to the dynamic one.
-            together = name == "dynamic_torque" and brake.static_torque and brake.dynamic_torque
-            inputs.append(f"{'brake_torque' if together else name}:{self.joint}")
-            factors[k] /= brake.dynamic_torque if together else 1.0
+        slopes = self.slopes(self.with_values(x * self.scale), [self])
+        return self.differences(x) if slopes is None else slopes
+
+    def slopes(self, brakes: Brakes, axes: Sequence[AxisFit]) -> Array | None:
+        """Derivatives of the errors by parameters of some axes; None where stops have none."""
+        inputs, factors = list[str](), list[float]()
+        for axis in axes:
+            brake = brakes.joints[axis.joint]
+            for name, size in zip(axis.names, axis.scale.tolist(), strict=True):
+                # The static torque keeps its ratio to the dynamic one.
+                both = name == "dynamic_torque" and brake.static_torque and brake.dynamic_torque
+                inputs.append(f"{'brake_torque' if both else name}:{axis.joint}")
+                factors.append(size / brake.dynamic_torque if both else size)
         parts = []
         for row in self.rows:
             of = f":{self.joint}"
@@ -223,10 +190,10 @@ class AxisFit:
             try:
                 found = self._stop(row, brakes).sensitivity(wanted, inputs)
             except PinloopError:
-                return self.differences(x)
+                return None
             parts.append(found.matrix / found.output_values[:, None] * factors)
         slopes = np.vstack(parts)
-        return slopes if np.all(np.isfinite(slopes)) else self.differences(x)
+        return slopes if np.all(np.isfinite(slopes)) else None
 
     def differences(self, x: Array) -> Array:
         """The same by differences to one side."""
@@ -337,9 +304,8 @@ class AxisFit:
 
     def start(self, *, anew: bool = True) -> Array:
         """The best of some places to start from, in natural units."""
-        brake = self.brakes.joints[self.joint]
-        own = np.array([float(getattr(brake, name)) for name in self.names]) / self.scale
-        torques = [k for k, name in enumerate(self.names) if name in _TORQUES]
+        own = self.own
+        torques = [k for k, name in enumerate(self.names) if name in TORQUES]
         shares = _SHARES if anew and torques else ()
         places = [own, *(np.where(np.arange(len(own)) == torques[0], x, own) for x in shares)]
         for place in places:
@@ -442,8 +408,8 @@ def ramp_sizes(row: Measured) -> dict[str, float]:
 
 
 def stop_key(row: Measured, brakes: Brakes) -> Hashable:
-    """What tells the stop of a row of a table with some brakes from others."""
-    numbers = tuple(
+    """What tells the stop of a row of a table with some brakes from others, but for rounding."""
+    numbers = [
         getattr(brake, name) for brake in brakes.joints.values() for name in JOINT_PARAMETERS
-    )
-    return id(row), numbers
+    ]
+    return id(row), *(f"{x:.12g}" if isinstance(x, float) else x for x in numbers)

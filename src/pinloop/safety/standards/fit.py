@@ -18,14 +18,17 @@ from ...tables.report import Cell, KeyValues, Notes, Report, Reported, Table
 from ..brakes.brakes import Brakes
 from ..stopping import StopResult
 from ..stopping.result_document import PLANNING_AID
-from .axis_fit import FITTABLE, OF_LAW, SAME_STOP, AxisFit, Solution, ramp_sizes, stop_key
+from .axis_fit import FITTABLE, SAME_STOP, AxisFit, Solution, ramp_sizes, stop_key
 from .comparison import Comparison, compare
+from .fit_step import OF_LAW, model_step
 from .fitted_values import Fitted
 from .measured import Measured
 from .published import StoppingTable
 
 _ROUNDS = 8
 """How often all axes are fitted, at most."""
+_STEPS = 12
+"""How many steps all axes take at once, at most."""
 
 
 @public
@@ -152,7 +155,7 @@ def fitted(
 
 @dataclass
 class _Search:
-    """The fit of all axes in turn; rows in which an axis does not stop leave the table."""
+    """The fit of all axes, at once, then in turn; rows in which one does not stop are left out."""
 
     robot: Mechanism
     table: StoppingTable
@@ -164,6 +167,8 @@ class _Search:
 
     def run(self) -> list[str]:
         """Fit until the brakes of the axes agree; say what the data does not tell."""
+        if len(_axes(self.table)) > 1:
+            self._fit_together()
         for _ in range(_ROUNDS):
             moved = [self._fit_axis(joint, rows) for joint, rows in _axes(self.table)]
             if max(moved) < SAME_STOP:
@@ -178,15 +183,37 @@ class _Search:
             )
         return notes
 
+    def _fit_together(self) -> None:
+        """Take steps of all axes at once, as long as these bring the stops nearer the table."""
+        brakes, least = self.brakes, math.inf
+        for _ in range(_STEPS):
+            axes = [self._axis(brakes, joint, rows) for joint, rows in _axes(self.table)]
+            errors = np.concatenate([axis.errors_with(brakes) for axis in axes])
+            cost = float(np.sum(errors**2))
+            parts = [axis.slopes(brakes, axes) for axis in axes] if cost < least else []
+            slopes = [part for part in parts if part is not None]
+            if len(slopes) < len(axes):
+                break
+            self.brakes, least = brakes, cost
+            x = np.concatenate([axis.own for axis in axes])
+            scale = np.concatenate([axis.scale for axis in axes])
+            place, weights = (x, errors, np.vstack(slopes)), np.ones(len(errors))
+            there = model_step((self.names, scale), place, weights) * scale
+            for axis, values in zip(axes, there.reshape(len(axes), -1), strict=True):
+                brakes = replace(axis, brakes=brakes).with_values(values)
+
+    def _axis(self, brakes: Brakes, joint: str, rows: Sequence[Measured]) -> AxisFit:
+        return AxisFit(
+            self.robot, brakes, joint, rows, self.names, self.arguments, self.table.source,
+            self.known,
+        )  # fmt: skip
+
     def _fit_axis(self, joint: str, rows: Sequence[Measured]) -> float:
         """Fit an axis, if the brakes of others have changed its stops; say by how much they have.
 
         Infinite if it is fitted for the first time, 0 if it does not come to rest in any row.
         """
-        axis = AxisFit(
-            self.robot, self.brakes, joint, rows, self.names, self.arguments, self.table.source,
-            self.known,
-        )  # fmt: skip
+        axis = self._axis(self.brakes, joint, rows)
         moved, before = math.inf, self.solved.get(joint)
         if before is not None:
             moved = float(np.max(np.abs(axis.errors_with(self.brakes) - before.errors)))
