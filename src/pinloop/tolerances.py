@@ -333,8 +333,8 @@ class Regularity:
     """1: so near a bifurcation a motion is on its branch, wherever it goes"""
     LOOK = 1e-5
     """rad, lengths: how far ahead and behind one looks how fast the regularity changes"""
-    WAY_THERE = 1.0
-    """rad, lengths: a bifurcation is near if the motion leads there in so much, or from there"""
+    CHANGES = 0.25
+    """1/rad, 1/lengths: share of the regularity that a motion changes if a bifurcation is near"""
     AGAIN = 0.1
     """1: a branch not found is looked for again at this part of the largest regularity since"""
     BASE = 1e-5

@@ -63,20 +63,20 @@ def test_a_pose_is_as_near_as_the_way_there_is_long(slope: float, rate: float) -
     rows, v = Distance(slope), np.array([rate, 0.0])
     for place in (-0.3, 0.3):
         state = 0.0, np.array([place, 0.0]), v
-        assert leads_to_loss(rows, Space(), state, np.ones(2), 0.3 * 1.001)
-        assert not leads_to_loss(rows, Space(), state, np.ones(2), 0.3 * 0.999)
-        assert leads_to_loss(rows, Space(), state, np.array([0.1, 1.0]), 3.003)
-        assert not leads_to_loss(rows, Space(), state, np.array([0.1, 1.0]), 2.997)
-        assert not leads_to_loss(Distance(slope, rate=rate), Space(), state, np.ones(2), 1e3)
+        assert leads_to_loss(rows, Space(), state, np.ones(2), 0.999 / 0.3)
+        assert not leads_to_loss(rows, Space(), state, np.ones(2), 1.001 / 0.3)
+        assert leads_to_loss(rows, Space(), state, np.array([0.1, 1.0]), 0.333)
+        assert not leads_to_loss(rows, Space(), state, np.array([0.1, 1.0]), 0.334)
+        assert not leads_to_loss(Distance(slope, rate=rate), Space(), state, np.ones(2), 1e-3)
         aside = state[0], state[1], np.array([0.0, rate])
-        assert not leads_to_loss(rows, Space(), aside, np.ones(2), 1e3)
+        assert not leads_to_loss(rows, Space(), aside, np.ones(2), 1e-3)
 
 
 def test_without_a_way_or_with_nothing_left_a_pose_is_near() -> None:
     q, v = np.array([0.3, 0.0]), np.array([0.0, 1.0])
-    assert leads_to_loss(Distance(1.0), Space(), (0.0, q, 0.0 * v), np.ones(2), 1e-3)
-    assert leads_to_loss(Distance(0.0, 0.9e-3), Space(), (0.0, q, v), np.ones(2), 1e-3)
-    assert not leads_to_loss(Distance(0.0, 1.1e-3), Space(), (0.0, q, v), np.ones(2), 1e3)
+    assert leads_to_loss(Distance(1.0), Space(), (0.0, q, 0.0 * v), np.ones(2), 1e3)
+    assert leads_to_loss(Distance(0.0, 0.9e-3), Space(), (0.0, q, v), np.ones(2), 1e3)
+    assert not leads_to_loss(Distance(0.0, 1.1e-3), Space(), (0.0, q, v), np.ones(2), 1e-3)
 
 
 @pytest.mark.parametrize("at", [0.05, 0.3, 0.5, 0.62, 0.9, 0.97])

@@ -45,20 +45,21 @@ def leads_to_loss(
     manifold: Manifold,
     state: tuple[float, Array, Array],
     scale: Array,
-    within: float,
+    share: float,
 ) -> bool:
     """Whether constraints lose rank near a state on the way on which it moves, ahead or behind.
 
-    Beside such a pose regularity is as large as the distance from there, but for a factor. Where it
-    hardly changes, the motion stays beside such poses, as while what leads there is held: then rows
-    and error estimates tell all, as they do elsewhere. At rest the way is not known.
+    Beside such a pose regularity is as large as the distance from there, but for a factor: it
+    changes by all of itself on the way there. Where it hardly changes, the motion stays beside such
+    poses, as while what leads there is held: then rows and error estimates tell all, as they do
+    elsewhere. At rest the way is not known.
 
     Args:
         rows: who knows how independent constraints are.
         manifold: group of the configurations.
         state: time, configuration and velocity.
         scale: size of one unit of each velocity coordinate, shape (nv,).
-        within: how far from there it is near: rad, robot lengths.
+        share: of itself by which it changes per rad and robot length where it is near.
     """
     t, q, v = state
     speed, regular = float(np.linalg.norm(v / scale)), rows.regularity_at(t, q)
@@ -66,7 +67,7 @@ def leads_to_loss(
         return True
     times = Regularity.LOOK / speed, -Regularity.LOOK / speed
     ahead, behind = (rows.regularity_at(t + x, manifold.integrate(q, x * v)) for x in times)
-    return abs(ahead - behind) / (2.0 * Regularity.LOOK) * within > regular
+    return abs(ahead - behind) > 2.0 * Regularity.LOOK * share * regular
 
 
 def least_regularity(

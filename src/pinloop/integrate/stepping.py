@@ -37,7 +37,8 @@ _WORTH = 20.0
 
 _PASSED = 0.5
 """Part of the regularity at both ends of a step to which it falls inside if that leads across."""
-
+_FARTHER = 0.5
+"""Part of the changes of regularity that bring motions to their branch at which they leave it."""
 _NOT_SOLVED = "the equations of an implicit step are not solved; take a smaller step"
 _NOT_TOLD = (
     "branches of the motion meet there, and neither velocity nor constraints tell on which it goes "
@@ -266,13 +267,13 @@ class Stepper:
     def _followed(self, flow: Flow, memory: StepMemory, t: float, state: State) -> Flow:
         """What the next step follows: the branch of the last one, while it is near others."""
         followed = memory.flow(flow)
-        return followed if followed is flow or self.leads(flow, t, *state[:2], 2.0) else flow
+        return followed if followed is flow or self.leads(flow, t, *state[:2], _FARTHER) else flow
 
-    def leads(self, flow: Flow, t: float, q: Array, v: Array, farther: float = 1.0) -> bool:
+    def leads(self, flow: Flow, t: float, q: Array, v: Array, part: float = 1.0) -> bool:
         """Whether a state beside other branches moves to where they meet, or comes from there."""
-        within = farther * Regularity.WAY_THERE
+        share = part * Regularity.CHANGES
         return flow.constraints is None or leads_to_loss(
-            flow.constraints, flow.manifold, (t, q, v), self._scale, within
+            flow.constraints, flow.manifold, (t, q, v), self._scale, share
         )
 
     def _other_flow(

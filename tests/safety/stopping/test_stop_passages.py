@@ -71,7 +71,7 @@ def test_torques_are_known_where_the_branch_is_not(
     q, v = parallel(machine, 0.3, -4.0)
     given: dict[str, Any] = {"brakes": holding({"low0": 120.0}), "method": precise(1e-8)}
     want = pl.stop(machine, q, v, **given)
-    solve_all, system = StopEquations.solve_all, Passage.system
+    solve_all, locate = StopEquations.solve_all, Passage.locate
 
     def looking(self: StopEquations, t: Array, q: Array, v: Array) -> Array:
         before = self.passage
@@ -85,10 +85,10 @@ def test_torques_are_known_where_the_branch_is_not(
     def lost(self: Passage, *state: Any) -> Any:
         if looks and looks[-1]:
             raise NoBranch("it is not told there")
-        return system(self, *state)
+        return locate(self, *state)
 
     monkeypatch.setattr(StopEquations, "solve_all", looking)
-    monkeypatch.setattr(Passage, "system", lost)
+    monkeypatch.setattr(Passage, "locate", lost)
     stop = pl.stop(machine, q, v, **given)
     assert stop.ledger.relative_error == pytest.approx(want.ledger.relative_error, abs=1e-7)
     assert any(looks) and np.array_equal(stop.run.q, want.run.q)
@@ -102,7 +102,7 @@ def test_a_branch_that_does_not_tell_what_happens_is_left(monkeypatch: pytest.Mo
     q, v = parallel(machine, 0.3, -np.sqrt(2.0 * taken / I))
     given: dict[str, Any] = {"brakes": holding({"low0": torque}), "method": precise(1e-8)}
     want = pl.stop(machine, q, v, **given)
-    leave_untold, system = StopEquations.leave_untold, Passage.system
+    leave_untold, locate = StopEquations.leave_untold, Passage.locate
 
     def leaving(self: StopEquations, *state: Any) -> None:
         gone.extend([] if self.passage is None else [self.passage])
@@ -111,10 +111,10 @@ def test_a_branch_that_does_not_tell_what_happens_is_left(monkeypatch: pytest.Mo
     def lost(self: Passage, *state: Any) -> Any:
         if self in gone:
             raise NoBranch("it is not told there")
-        return system(self, *state)
+        return locate(self, *state)
 
     monkeypatch.setattr(StopEquations, "leave_untold", leaving)
-    monkeypatch.setattr(Passage, "system", lost)
+    monkeypatch.setattr(Passage, "locate", lost)
     stop = pl.stop(machine, q, v, **given)
     assert gone and stop.outcome == want.outcome == "stopped"
     assert angle_of(machine, stop.run.q[-1]) == pytest.approx(rest, abs=1e-7)
