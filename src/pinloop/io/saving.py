@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 from ..boundary.files import as_target, write_text
@@ -10,9 +11,14 @@ from ..errors import BadValue, PinloopWarning
 from ..model.mechanism import Mechanism
 from .writers.mjcf import write_mjcf
 from .writers.outline import Outline
+from .writers.sdf import write_sdf
 from .writers.urdf import save_urdf
 
-SUFFIXES = (".urdf", ".xml")
+_FORMATS: dict[str, tuple[str, Callable[[Outline, Path | None], str]]] = {
+    ".xml": ("MJCF", write_mjcf),
+    ".sdf": ("SDF", write_sdf),
+}
+SUFFIXES = (".urdf", *_FORMATS)
 """Ends of the names of robot files that can be written."""
 
 
@@ -27,10 +33,11 @@ def written_files(path: Path) -> tuple[Path, ...]:
 def save(robot: Mechanism, path: str | Path) -> Path:
     """Write a robot; see `Mechanism.save`."""
     target = as_target(path)
-    if target.suffix.lower() != ".xml":
+    if target.suffix.lower() not in _FORMATS:
         return save_urdf(robot.description, target)
-    outline = Outline(robot, "MJCF")
-    write_text(target, write_mjcf(outline, target.parent))
+    name, write = _FORMATS[target.suffix.lower()]
+    outline = Outline(robot, name)
+    write_text(target, write(outline, target.parent))
     if outline.unsaid:
         text = f"{target} does not say all of robot '{robot.name}': left out are {outline.unsaid}"
         warnings.warn(text, PinloopWarning, stacklevel=5)

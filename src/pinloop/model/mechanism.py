@@ -435,12 +435,12 @@ class Mechanism:
     def save(self, path: str | Path) -> Path:
         """Write the robot as a file that `pinloop.load` reads back.
 
-        What a format cannot say of how the robot moves is refused; other things that it cannot say,
-        such as limits of speed, are left out with a warning that names them.
+        Joints, loops and couplings that a format cannot say are refused; other things, such as
+        limits of speed, are left out with a warning that names them.
 
         Args:
-            path: ``.xml`` (MJCF), or else ``.urdf``, which may be left out, with the rest in a
-                loops file beside it.
+            path: ``.xml`` (MJCF), ``.sdf``, or else ``.urdf``, which may be left out, with what
+                URDF cannot say in a loops file beside it.
 
         Returns:
             Path of the file.
