@@ -26,7 +26,7 @@ from ..integrate import MuntheKaas
 from ..model.mechanism import Mechanism, require_robot
 from .events import Event, JointLimits
 from .modes import Mode
-from .plain_runs import PlainRun, PlainRuns
+from .plain_runs import PlainRuns
 from .simulate import Limits, check_settings, simulate
 from .stabilization import Projection
 from .trajectory import State, Trajectory
@@ -166,7 +166,6 @@ def _compute(
     plain = None if alone else PlainRuns.of(starts.robot, until, settings)
     for k in range(starts.count):
         q, v = starts.q[k], starts.v[k]
-        run: Trajectory | PlainRun | None
         run = plain.run(starts.modes[k], q, v) if plain else None
         try:
             if run is None:
@@ -287,9 +286,7 @@ class _Results:
         self._samples = tuple(np.full((count, len(times), n), np.nan) for n in (nq, nv))
         self._runs: list[Trajectory | None] = [None] * count if keep else []
 
-    def add(
-        self, k: int, run: Trajectory | PlainRun | None, message: str, *, failed: bool = False
-    ) -> None:
+    def add(self, k: int, run: Trajectory | None, message: str, *, failed: bool = False) -> None:
         """Take the results of a run; None if there is not a single state."""
         self._messages[k], self._failed[k] = message, failed
         if run is None:
@@ -299,7 +296,7 @@ class _Results:
         inside = (self._times >= run.t[0]) & (self._times <= run.t[-1])
         if inside.any():
             _, self._samples[0][k, inside], self._samples[1][k, inside] = run(self._times[inside])
-        if isinstance(run, Trajectory) and self._runs:
+        if self._runs:
             self._runs[k] = run
 
     def batch(self) -> Batch:

@@ -412,7 +412,10 @@ class ModalSystem:
 
     def near(self, mode: Mode, t: float, q: Array) -> EquationsOfMotion:
         """Equations of a mode without dry friction near where it may begin, see `begin`."""
-        self._without_sliding[mode, ()] = self._held(mode, ()).around(t, q)
+        before = self._held(mode, ())
+        self._without_sliding[mode, ()] = near = before.around(t, q)
+        if near is not before:
+            self._equations.pop((mode, ()), None)
         return self.equations(mode)
 
     def row_reaction(self, mode: Mode, label: str, t: float, q: Array, v: Array) -> float:

@@ -6,83 +6,24 @@ all, such as other rows near a singular pose, a run is `simulate`'s; both have t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ..boundary.marks import Array
-from ..dynamics import EquationsOfMotion
 from ..dynamics.losses import losses_of_file
 from ..errors import PinloopError
-from ..integrate import MuntheKaas, Segment, Step, StepFailed, StepMemory, Stepper
+from ..integrate import INNER, MuntheKaas, Segment, States, StepFailed, StepMemory, Stepper
 from ..model.mechanism import Mechanism
 from .initial_state import consistent_start
 from .mode_motion import ModeMotion
 from .modes import ModalSystem, Mode, RobotManifold
 from .stabilization import Projection
+from .trajectory import Trajectory
 
 _DECISIONS = ("tau", "rows", "events", "formulation", "save_every")
 """Settings that such runs do not have, see `simulate`."""
-
-
-@dataclass(frozen=True, eq=False)
-class PlainRun:
-    """A run with what a batch asks of a `Trajectory`.
-
-    Args:
-        segments: its steps.
-        manifold: configuration group.
-        acceleration: right-hand side, for states between.
-        evaluations: of the accelerations.
-    """
-
-    segments: tuple[Segment, ...]
-    manifold: RobotManifold
-    acceleration: Callable[[float, Array, Array], Array]
-    evaluations: int
-    message = "done"
-
-    @property
-    def t(self) -> tuple[float, float]:
-        """Start and end [s]."""
-        return float(self.segments[0].t[0]), float(self.segments[-1].t[-1])
-
-    @property
-    def q(self) -> Array:
-        """The last configurations."""
-        return self.segments[-1].q
-
-    @property
-    def v(self) -> Array:
-        """The last velocities."""
-        return self.segments[-1].v
-
-    def __call__(self, times: Array) -> tuple[Array, Array, Array]:
-        """States at some times, as a `Trajectory` has them."""
-        q, v = zip(*map(self._at, times.tolist()), strict=True)
-        return times, np.array(q), np.array(v)
-
-    def _at(self, time: float) -> tuple[Array, Array]:
-        number = next(k for k, x in enumerate(self.segments) if time <= x.t[-1])
-        segment = self.segments[number]
-        k = int(np.searchsorted(segment.t, time, side="right")) - 1
-        if segment.t[k] == time:
-            return segment.q[k], segment.v[k]
-        q, v = self._step(number, k)(time)
-        return self.manifold.normalize(q), v
-
-    @cached_property
-    def _step(self) -> Callable[[int, int], Step]:
-        """A step of a segment; that which was asked for last is kept."""
-
-        def step(number: int, k: int) -> Step:
-            segment = self.segments[number]
-            return replace(segment, follows=segment.follows and self.acceleration).step(k)
-
-        return lru_cache(1)(step)
 
 
 class PlainRuns:
@@ -105,8 +46,7 @@ class PlainRuns:
         self._system, self._method, self._stabilization = system, method, stabilization
         self._start, self._until = span
         self._unit = np.where(system.robot.is_translation, system.robot.length, 1.0)
-        # Of the run before: where it starts, too, much need not be computed again.
-        self._known: dict[Mode, tuple[EquationsOfMotion, RobotManifold]] = {}
+        self._group = RobotManifold(system.robot)
 
     @classmethod
     def of(cls, robot: Mechanism, until: float, settings: Mapping[str, Any]) -> PlainRuns | None:
@@ -126,7 +66,7 @@ class PlainRuns:
         projection = settings.get("stabilization", Projection())
         return cls(system, method, projection, (settings.get("start", 0.0), until))
 
-    def run(self, mode: Mode | None, q: Array, v: Array) -> PlainRun | None:
+    def run(self, mode: Mode | None, q: Array, v: Array) -> Trajectory | None:
         """One of them; None if it is not as plain as that, or fails."""
         mode = Mode() if mode is None else mode
         try:
@@ -134,29 +74,23 @@ class PlainRuns:
         except (PinloopError, StepFailed):
             return None
 
-    def _run(self, mode: Mode, q: Array, v: Array) -> PlainRun | None:
+    def _run(self, mode: Mode, q: Array, v: Array) -> Trajectory | None:
         """The same; errors are for `simulate` to explain."""
-        t, system, robot = self._start, self._system, self._system.robot
+        t, robot = self._start, self._system.robot
         q, v = robot.checked_configuration(q), robot.checked_velocity(v)
-        if mode not in self._known:
-            self._known[mode] = system.equations(mode), RobotManifold(robot).in_mode(mode)
-        equations, manifold = self._known[mode]
-        if len(rows := equations.rows) or len(rows.whole):
-            equations = equations.around(t, q)
-            q, v = consistent_start(equations, t, q, v)
-            equations = equations.around(t, q)
-        self._known[mode] = equations, manifold
+        equations = self._system.near(mode, t, q)
+        q, v = consistent_start(equations, t, q, v)
+        equations = self._system.near(mode, t, q)
+        manifold = self._group.in_mode(mode)
         motion = ModeMotion(
             equations, self._method, self._stabilization, manifold, (t, q), lambda segment: None
         )
         try:
-            return self._stepped(motion, manifold, q, v)
+            return self._stepped(motion, mode, q, v)
         finally:
             motion.release()
 
-    def _stepped(
-        self, motion: ModeMotion, manifold: RobotManifold, q: Array, v: Array
-    ) -> PlainRun | None:
+    def _stepped(self, motion: ModeMotion, mode: Mode, q: Array, v: Array) -> Trajectory | None:
         """Steps of the kernel until the end; None if one of them is not for it."""
         t, flow, stepper = self._start, motion.flow, Stepper(self._method, self._unit)
         if flow.many is None:
@@ -173,5 +107,19 @@ class PlainRuns:
             motion.catch_up(segment)
             segments.append(segment)
         motion.loops.look(state[0])
-        follows = motion.equations.acceleration
-        return PlainRun(tuple(segments), manifold, follows, stepper.evaluations)
+
+        def ends(name: str) -> Array:
+            return np.concatenate([getattr(x, name)[min(k, 1) :] for k, x in enumerate(segments)])
+
+        psi = np.concatenate([x.psi for x in segments])
+        bends = np.full((len(psi), len(INNER), len(v)), np.nan) if segments[0].follows else None
+        modes = np.zeros(len(psi) + 1, dtype=np.int64)
+        states = States(ends("t"), ends("q"), ends("v"), ends("a"), psi, modes, bends)
+        return Trajectory(
+            robot=self._system.robot,
+            **states._asdict(),
+            modes=(mode,),
+            message="done",
+            system=self._system,
+            evaluations=stepper.evaluations,
+        )
