@@ -181,3 +181,12 @@ def test_what_rounding_leaves_of_a_locked_velocity_is_zero_to_the_last_bit() -> 
     v[0] = 1e-8
     run = pl.simulate(arm, arm.neutral, v, until=0.05, mode=pl.Mode([first]))
     assert not run.v[:, 0].any() and run.v[0, 1] == 0.3
+
+
+def test_what_is_locked_stands_still_to_the_last_bit() -> None:
+    machine = robot("six_axis_arm")
+    joint = machine.joints[2]
+    v, column = np.full(machine.nv, 0.1), machine.coordinates(joint).v
+    v[column] = 1e-16
+    run = pl.simulate(machine, machine.neutral, v, until=0.1, mode=pl.Mode(locks=(joint,)))
+    assert not run.v[:, column].any()

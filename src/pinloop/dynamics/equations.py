@@ -21,6 +21,7 @@ from ..boundary.arguments import flat_numbers, public
 from ..boundary.marks import Array, Configuration, Velocity
 from ..constraints.rows import Locked, Row, RowSet
 from ..errors import BadValue, PinloopError, shown
+from ..linalg.dense import norm
 from ..linalg.saddle import Elimination, Saddle
 from ..model.mechanism import Mechanism
 from ..model.moving_tree import MovingTree
@@ -209,7 +210,7 @@ class EquationsOfMotion:
     def _is_closed(self, residual: Array) -> bool:
         """Whether loops and couplings are closed."""
         gap = (self.rows.scale * residual)[: len(self.rows.loops)]
-        return bool(np.linalg.norm(gap) <= ASSEMBLED)
+        return norm(gap) <= ASSEMBLED
 
     @cached_property
     def _home_closure(self) -> tuple[Array, Array, Array]:

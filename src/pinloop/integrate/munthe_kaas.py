@@ -341,11 +341,10 @@ class StepControl:
 
     def first_step(self, v: Array, a: Array, span: float) -> float:
         """A cautious first step: the state changes by the root of the tolerance."""
-        speed = float(np.max(np.abs(v) / self._scale, initial=0.0))
-        bend = float(np.sqrt(np.max(np.abs(a) / self._scale, initial=0.0)))
+        speed, bend = (float((np.abs(x) / self._scale).max(initial=0.0)) for x in (v, a))
         order = self._method.tableau.error_order + 1
         part = (self._method.rtol + self._method.atol) ** (1 / order)
-        guess = part / max(speed, bend, 1e-3 / span)
+        guess = part / max(speed, math.sqrt(bend), 1e-3 / span)
         return float(min(guess, 0.1 * span, self._method.largest))
 
     def error(self, errors: Array, v0: Array, v1: Array) -> float:

@@ -291,7 +291,7 @@ class Mechanism:
 
     def _no_table(self, values: object, what: str, way_out: str) -> None:
         """Refuse values by joint where an array is asked for."""
-        if isinstance(values, Mapping):
+        if type(values) is not np.ndarray and isinstance(values, Mapping):
             raise BadValue(
                 f"{what} of robot '{self.name}' is an array, not a table of joints; make it with "
                 f"{way_out}"

@@ -10,6 +10,7 @@ from ..boundary.marks import Array
 from ..constraints.closure import Constraints
 from ..dynamics import EquationsOfMotion
 from ..integrate import StepFailed
+from ..linalg.dense import norm
 from ..tolerances import TORN
 from .events import Action, CloseLoop
 from .modes import ModalSystem, Mode, RobotManifold
@@ -35,7 +36,7 @@ class LoopWatch:
             return
         self._seen, rows = q, self._equations.rows
         residual = self._equations.residual_of_whole(q)
-        if np.linalg.norm(residual) > TORN * max(1.0, self._equations.robot.length):
+        if norm(residual) > TORN * max(1.0, self._equations.robot.length):
             names = rows.whole.by_name(residual)
             worst = max(names, key=lambda name: names[name])
             raise StepFailed(

@@ -17,6 +17,7 @@ from ..assembly.assemble import assemble
 from ..boundary.marks import Array
 from ..dynamics import EquationsOfMotion
 from ..errors import InconsistentVelocity, LoopNotClosed
+from ..linalg.dense import norm
 from ..linalg.saddle import Saddle
 from ..tolerances import CLOSED, CONSISTENT, CONTRADICTION, NO_SPEED, RANK, SAME, Regularity
 from .stabilization import Projection, Projector
@@ -51,7 +52,7 @@ def _closed(equations: EquationsOfMotion, t: float, q: Array) -> tuple[Array, Ar
     gap, full = residual[: len(rows.loops)], rows.whole
     if full is not rows.loops:
         gap = equations.residual_of_whole(q)
-    if np.linalg.norm(np.where(full.angular, 1.0, 1 / robot.length) * gap) > CONSISTENT:
+    if norm(np.where(full.angular, 1.0, 1 / robot.length) * gap) > CONSISTENT:
         raise LoopNotClosed(
             f"robot '{robot.name}': the start configuration is not assembled (residual "
             f"{np.linalg.norm(gap):.3g}); start from pl.assemble(robot, q), which this error "
@@ -59,7 +60,7 @@ def _closed(equations: EquationsOfMotion, t: float, q: Array) -> tuple[Array, Ar
             q=assemble(robot, q),
             residuals=full.by_name(gap),
         )
-    off = float(np.linalg.norm((rows.scale * residual)[rows.holonomic]))
+    off = norm((rows.scale * residual)[rows.holonomic])
     if off <= _CLOSED:
         return q, J, b
     near, _ = Projector(equations, _CLOSING).position(t, q)
@@ -83,14 +84,14 @@ def _allowed(
         return np.asarray(rows.scale * (J @ v - b))
 
     size = max(1.0, *map(abs, v.tolist() + b.tolist()))
-    off = float(np.linalg.norm(missed(v)))
+    off = norm(missed(v))
     if off <= _CLOSED * size and not any(v[rows.locked].tolist()):
         return v
     near = v.copy()
     near[rows.locked] = 0.0
-    if np.linalg.norm(missed(near)) > _CLOSED * size:
+    if norm(missed(near)) > _CLOSED * size:
         near += equations.jump(t, q, near).a
-    left = float(np.linalg.norm(missed(near)))
+    left = norm(missed(near))
     if left > CONTRADICTION * size:
         raise InconsistentVelocity(
             f"robot '{robot.name}': the rows contradict each other at the start: no velocity "
@@ -108,7 +109,7 @@ def _allowed(
             residual=off,
         )
     unit = np.where(robot.is_translation, robot.length, 1.0)
-    taken, speed = (float(np.linalg.norm(part / unit)) for part in (near - v, v))
+    taken, speed = norm((near - v) / unit), norm(v / unit)
     if taken > max(Regularity.TURNED * speed, _AMPLIFIED * off):
         worst = rows.labels[int(np.argmax(np.abs(missed(v))))]
         raise InconsistentVelocity(

@@ -29,7 +29,7 @@ from ..model.workspace import remembered
 from ..regularization.regularize import regularize
 from ..regularization.sampled_redundancy import RowChooser, with_rows
 
-__all__ = ["Locked", "ModalSystem", "Mode", "RobotManifold", "locked_columns"]
+__all__ = ["FREE", "Locked", "ModalSystem", "Mode", "RobotManifold", "locked_columns"]
 
 
 class AxisFriction(NamedTuple):
@@ -151,6 +151,10 @@ class Mode:
         parts = [lock.label for lock in self.locks] + [f"open:{n}" for n in sorted(self.opened)]
         parts += [f"sticks:{name}" for name in self.sticking]
         return ", ".join(parts) or "free"
+
+
+FREE = Mode()
+"""Nothing is locked, and all loops are closed."""
 
 
 @remembered

@@ -34,7 +34,7 @@ from .events import BoundEvent, CloseLoop, EndStops, Event, JointLimits, Report,
 from .friction import DryFriction
 from .initial_state import consistent_start
 from .limits import JointEnd, ends_seen_from, joint_ends, limited_ends, require_within
-from .modes import ModalSystem, Mode, RobotManifold
+from .modes import FREE, ModalSystem, Mode, RobotManifold
 from .run import BoundEvents, Run, RunContacts
 from .stabilization import Projection
 from .trajectory import Trajectory
@@ -118,7 +118,7 @@ def simulate(
     system = ModalSystem(
         robot, rows=rows, forces=acting, formulation=formulation, regularization=regularization
     )
-    mode = Mode() if mode is None else mode
+    mode = FREE if mode is None else mode
     if not isinstance(mode, Mode):
         raise BadValue(f"mode is {mode!r}; give pl.Mode(locks=('elbow',))")
     q0 = robot.checked_configuration(q).copy()

@@ -5,7 +5,6 @@ Position first, then velocity, each only when its residual exceeds the tolerance
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from ..boundary.marks import Array, Positive
 from ..dynamics import EquationsOfMotion
 from ..dynamics.independence import dependent_coordinates
 from ..errors import BadValue
-from ..linalg.dense import lapack
+from ..linalg.dense import lapack, norm
 from ..linalg.saddle import Saddle
 from ..tolerances import CONTRADICTION, DRIFT, GRAM_NOISE, RANK, Regularity
 from .modes import RobotManifold
@@ -296,7 +295,7 @@ class Projector:
             allowed = 1e-3 * tol
         left = 1e-2 * allowed
         J, residual = self._of_positions(here)
-        error = _norm(residual)
+        error = norm(residual)
         if error <= allowed:
             return q, here, False
         for _ in range(_ITERATIONS):
@@ -304,7 +303,7 @@ class Projector:
             trial = self._manifold.normalize(self._manifold.integrate(q, step))
             there = self._closure(t, trial)
             new_J, new_residual = self._of_positions(there)
-            new = _norm(new_residual)
+            new = norm(new_residual)
             if not new < error:
                 break
             q, here, J, residual, error = trial, there, new_J, new_residual, new
@@ -334,7 +333,7 @@ class Projector:
         """Velocity that all rows allow, and whether that is another one."""
         J, b, _ = here
         rest = J @ (v / self._unit) - b
-        if _norm(rest) <= self._projection.tol:
+        if norm(rest) <= self._projection.tol:
             return v, False
         # Beside a bifurcation a dependent row is small, but not zero: it would take the speed away.
         cap = self._equations.max_rank
@@ -342,7 +341,7 @@ class Projector:
             cap -= len(self._rows.locked)
         shift = self._correction(q, J, -rest, "velocity", 0.0, cap)
         v = v + self._unit * shift
-        left = _norm(rest + J @ shift)
+        left = norm(rest + J @ shift)
         # Even past singularities only rounding is left. More is left of a run that has strayed from
         # its branch there: it must stop before the rows take its speed away.
         if not left <= CONTRADICTION * max(1.0, float(np.abs(v).max())):
@@ -438,7 +437,7 @@ class Projector:
         if share < max(Regularity.WORSE * block.share * grown, Regularity.WORST):
             return None
         solution = lapack().dgetrs(lu, pivots, b[block.rows])[0]
-        if len(b) > len(solution) and _norm(J[:, block.columns] @ solution - b) > slack:
+        if len(b) > len(solution) and norm(J[:, block.columns] @ solution - b) > slack:
             return None
         return np.asarray(solution)
 
@@ -456,7 +455,3 @@ def _factored(J: Array, rows: _Chosen, columns: NDArray[np.intp]) -> tuple[Array
     inverse = lapack().dgetri(lu, pivots)[0]
     size = lapack().dlange("I", whole.T)  # of the transpose, which LAPACK need not copy
     return lu, pivots, 1 / (size * lapack().dlange("1", inverse))
-
-
-def _norm(x: Array) -> float:
-    return math.sqrt(x @ x)
