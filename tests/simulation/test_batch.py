@@ -84,6 +84,7 @@ def test_plain_runs_are_those_of_simulate(name: str, monkeypatch: pytest.MonkeyP
     pytest.importorskip("pinloop._kernel")
     machine, (q, v), settings = robot(name), starts(name, 4), {"until": UNTIL} | PLAIN[name]
     v = 0.0 * v if "mode" in settings else v
+    q[1, 0] += 1e-9  # what is nearly allowed is projected
     runs = [pl.simulate(machine, *x, **settings) for x in zip(q, v, strict=True)]
     mode = settings.pop("mode", None)
     monkeypatch.setattr(pinloop.simulation.batch, "simulate", None)  # for what is not plain
@@ -107,6 +108,11 @@ def test_runs_that_turn_out_not_to_be_plain_are_those_of_simulate() -> None:
     plain = PlainRuns.of(machine, 1.0, {})
     assert plain is not None and plain.run(None, q, v[0]) is None
     same(pl.simulate_many(machine, q, v, until=1.0), runs)
+
+
+def test_rows_that_are_chosen_anew_make_no_plain_run() -> None:
+    machine = pl.regularize(robot("bricard"), sampled=True)
+    assert PlainRuns.of(machine, UNTIL, {}) is None
 
 
 def test_modes_are_those_of_their_rows() -> None:
@@ -135,6 +141,8 @@ def test_parameters_are_those_of_their_rows() -> None:
         runs.append(pl.simulate(carrying, q, until=UNTIL, forces=(spring, FORCES[1])))
     np.testing.assert_allclose(batch.q, [run.q[-1] for run in runs], rtol=0, atol=1e-12)
     assert np.ptp(batch.q, axis=0).max() > 1e-3
+    plain = pl.simulate_many(machine, q, until=UNTIL, parameters=given[:1], losses=False)
+    assert np.ptp(plain.q, axis=0).max() > 1e-3
 
 
 def start_of(machine: pl.Mechanism, parameter: Parameter) -> Array:
@@ -237,13 +245,15 @@ def test_a_run_that_breaks_off_leaves_what_there_is() -> None:
     np.testing.assert_array_equal(batch.q, [run.q[-1] for run in runs if run is not None])
 
 
-def test_trajectories_are_kept_only_if_asked_for() -> None:
-    machine, (q, v) = robot("palletizer"), starts("palletizer", 2)
+@pytest.mark.parametrize("name", ["palletizer", "fourbar"])
+def test_trajectories_are_kept_only_if_asked_for(name: str) -> None:
+    machine, (q, v) = robot(name), starts(name, 2)
     assert pl.simulate_many(machine, q, v, until=UNTIL).trajectories == ()
     batch = pl.simulate_many(machine, q, v, until=UNTIL, keep=True)
     for run, *start in zip(batch.trajectories, q, v, strict=True):
-        assert run is not None
-        np.testing.assert_array_equal(run.q, pl.simulate(machine, *start, until=UNTIL).q)
+        alone = pl.simulate(machine, *start, until=UNTIL)
+        assert run is not None and str(run) == str(alone) and run.accuracy == alone.accuracy
+        np.testing.assert_array_equal(run.q, alone.q)
 
 
 def test_a_batch_can_be_pickled() -> None:

@@ -18,7 +18,7 @@ from ..integrate import INNER, MuntheKaas, Segment, States, StepFailed, StepMemo
 from ..model.mechanism import Mechanism
 from .initial_state import consistent_start
 from .mode_motion import ModeMotion
-from .modes import ModalSystem, Mode, RobotManifold
+from .modes import FREE, ModalSystem, Mode, RobotManifold
 from .stabilization import Projection
 from .trajectory import Trajectory
 
@@ -68,7 +68,7 @@ class PlainRuns:
 
     def run(self, mode: Mode | None, q: Array, v: Array) -> Trajectory | None:
         """One of them; None if it is not as plain as that, or fails."""
-        mode = Mode() if mode is None else mode
+        mode = FREE if mode is None else mode
         try:
             return self._run(mode.without_friction, q, v) if isinstance(mode, Mode) else None
         except (PinloopError, StepFailed):
@@ -106,7 +106,6 @@ class PlainRuns:
             state = segment.q[-1], segment.v[-1], segment.a[-1]
             motion.catch_up(segment)
             segments.append(segment)
-        motion.loops.look(state[0])
 
         def ends(name: str) -> Array:
             return np.concatenate([getattr(x, name)[min(k, 1) :] for k, x in enumerate(segments)])
