@@ -17,6 +17,8 @@ from scipy.special import ellipe, ellipk
 
 import pinloop as pl
 from pinloop import parameters
+from pinloop.dynamics.derivatives import joint_chain
+from pinloop.model.moving_tree import MovingTree
 from pinloop.simulation import (
     EndStops,
     EnergyAt,
@@ -420,6 +422,33 @@ def test_energies_by_parameters_are_those_of_other_robots() -> None:
         found = parameter.energy_slopes(equations, 0.0, START, SPEED)
         wanted = difference(energy, len(found), first=2e-2)
         np.testing.assert_allclose(found, wanted, rtol=1e-8)
+
+
+@pytest.mark.parametrize("place", ["close/B", "rocker"])
+def test_energies_by_places_are_the_work_of_moving_what_they_carry(place: str) -> None:
+    """Gravity and a spring by their forces there; kinetic energy by ``v' d(M v) / 2``."""
+    robot, parameter = states.robot("rssr"), parameters.Placement(place)
+    (q, v), (a, b) = states.moving(robot, 4), robot.bodies[:2]
+    if place == "close/B":  # where an end of the spring is, too
+        a = place
+    spring = pl.forces.Spring(a, (b, (0.3, 0.1, -0.2)), 70.0, 0.2)
+    found = parameter.energy_slopes(pl.EquationsOfMotion(robot, forces=[spring]), 0.0, q, v)
+    chain = joint_chain(robot, (place,))
+    tree, rest = MovingTree(chain, q, v, 0.0 * v), 0.0 * v
+    load, weight = (MovingTree(chain, q, rest, x).load_slopes()[0] for x in (v, rest))
+    at = chain.moved[place].astype(int)
+    wanted = 0.5 * chain.velocity(v) @ (load - weight)[:, at]
+    data = chain.model.createData()
+    wanted += pin.computeGeneralizedGravity(chain.model, data, chain.configuration(q))[at]
+    near, far = (
+        tree.point(robot.frame_id(a), np.zeros(3)),
+        tree.point(robot.frame_id(b), np.array([0.3, 0.1, -0.2])),
+    )
+    between = far[0] - near[0]
+    pull = 70.0 * (1.0 - 0.2 / np.linalg.norm(between)) * between
+    wanted += pull @ (far[1] - near[1])[:, at]
+    assert np.abs(wanted).max() > 0.1
+    np.testing.assert_allclose(found, wanted, atol=1e-9 * np.abs(wanted).max())
 
 
 def test_points_energies_and_states_at_times_between_steps() -> None:

@@ -422,6 +422,18 @@ class Placement(Parameter):
         """The joint or frame."""
         return (self.name,)
 
+    def energy_slopes(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Array:
+        """By differences."""
+        plain = replace(equations.robot, regularization=None)  # rows have no energy
+
+        def energy(twist: Array) -> Array:
+            robot, forces = self.of_robot(plain, twist), equations.given_forces
+            moved = EquationsOfMotion(robot, forces=forces)
+            kinetic, potential, stored = moved.energies(t, q, v)
+            return np.array(kinetic + potential + sum(stored.values()))
+
+        return slopes(energy, 6)
+
     def of_robot(self, robot: Mechanism, values: Array) -> Mechanism:
         """Moved; where rows were regularized they are chosen again."""
         shift, (joint, _, end) = pin.exp6(values), self.name.rpartition("/")
