@@ -342,6 +342,13 @@ def test_the_table() -> None:
     # 1 % of 3 rad/s: 0.03 (0.09 + 2/3) rad.
     by_speed = 0.03 * (DELAY + CHAIN.command + INERTIA * SPEED / TORQUE)
     assert s.per_percent()[0, s.inputs.index("speed:axis")] == pytest.approx(by_speed)
+    # What rests has a table of rounding, which is none.
+    matrix, values = np.vstack([s.matrix, 1e-12 * s.matrix]), np.append(s.output_values, 0.0)
+    both = replace(
+        s, outputs=("angle:axis", "rests"), output_units=("rad", "rad"), output_values=values,
+        matrix=matrix,
+    )  # fmt: skip
+    assert both.table() == s.table() and not both.block("rests").rows
 
 
 def test_names_that_are_none() -> None:

@@ -13,7 +13,7 @@ from ...tables.report import Block, Notes, Report, Reported, Table
 from ...units import shown_unit
 
 _NOTHING = 1e-3
-"""Part of the largest change that is not worth a line."""
+"""Part of the largest change that is not worth a line, and half of the last digit of a table."""
 
 
 @public
@@ -61,7 +61,8 @@ class StopSensitivity(Reported):
         ``most``: how many inputs at most.
         """
         title = f"{self.robot or 'stop'}: what the stop depends on"
-        blocks: list[Block] = [self.block(output, most=most) for output in self.outputs]
+        every = [self.block(output, most=most) for output in self.outputs]
+        blocks: list[Block] = [block for block in every if block.rows]
         return Report.of(title, [*blocks, Notes.of("Sensitivities", self.warnings, "caution")])
 
     def block(self, output: str, *others: str, most: int | None = None) -> Table:
@@ -74,7 +75,7 @@ class StopSensitivity(Reported):
         units = [shown_unit(self.output_units[place]) for place in places]
         changes = self.per_percent()[places] * np.array([[factor] for _, factor in units])
         sizes = np.abs(np.nan_to_num(changes[0]))
-        least = _NOTHING * sizes.max(initial=0.0)
+        least = _NOTHING * max(sizes.max(initial=0.0), 0.5)
         shown = [k for k in np.argsort(-sizes, kind="stable").tolist() if sizes[k] > least][:most]
         columns = [numbers(row[shown].tolist()) for row in changes]
         rows = [
