@@ -28,6 +28,7 @@ from pinloop.simulation import (
     Sensitivity,
     StateAt,
 )
+from pinloop.simulation.sequence_range import Margin, input_ranges, without_rounding
 
 from .. import states
 from ..dynamics.test_derivatives import difference
@@ -650,6 +651,16 @@ def test_how_far_inputs_may_change_until_guards_are_reached_or_missed() -> None:
     assert (place.upper, speed.upper) == pytest.approx((0.1, 0.2))
     # Before its start another event lies at hand.
     assert ranges(-0.02, [])[0].lower == pytest.approx(-0.02)
+
+
+def test_what_hangs_on_an_input_by_rounding_alone_limits_it_nowhere() -> None:
+    margins = (Margin("a", 0.1, ()), Margin("b", 0.2, ()))
+    first, second, third = input_ranges(margins, np.array([[2.0, 1e-15, 0], [1e-17, 0, np.nan]]))
+    assert (first.lower, first.upper) == pytest.approx((-0.05, np.inf))
+    for nowhere in (second, third):
+        assert (nowhere.lower, nowhere.upper, nowhere.below) == (-np.inf, np.inf, "")
+    lines = without_rounding(np.array([[3.0, -1e-12, -1e-11], [0.0, 1e-20, 0.0]]))
+    np.testing.assert_array_equal(lines, [[3.0, 0.0, -1e-11], [0.0, 1e-20, 0.0]])
 
 
 def test_runs_that_have_no_sensitivities_say_why() -> None:

@@ -21,7 +21,7 @@ from ..tables.report import Notes, Report, Reported, Table
 from .linearization import follow_rows, make_chart, position_rows
 from .outcomes import EventTime, Outcome, Reading
 from .retracing import Inputs, RetracedRun
-from .sequence_range import InputRange, find_margins, input_ranges
+from .sequence_range import InputRange, find_margins, input_ranges, without_rounding
 from .trajectory import Trajectory
 
 
@@ -101,7 +101,7 @@ class Sensitivity(Reported):
         names = map(_with_unit, self.rows, self.row_units)
         lines = (
             [name, *(f"{x:.6g}" for x in line)]
-            for name, line in zip(names, self.matrix.tolist(), strict=True)
+            for name, line in zip(names, without_rounding(self.matrix).tolist(), strict=True)
         )
         headings = ["<by", *(name.replace(" | ", " ") for name in self.columns)]
         table = Table.of("derivatives", headings, lines)

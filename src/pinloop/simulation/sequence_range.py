@@ -19,7 +19,7 @@ from ..boundary.arguments import public
 from ..boundary.marks import Array
 from ..errors import BadValue
 from ..integrate import Guard, Step
-from ..tolerances import GUARD_ZERO, SHALLOW
+from ..tolerances import GUARD_ZERO, ROW_NOISE, SHALLOW
 from .events import BoundEvent
 from .outcomes import Reading
 from .retracing import RetracedRun, State
@@ -101,7 +101,13 @@ def input_ranges(margins: Sequence[Margin], slopes: Array) -> tuple[InputRange, 
 
     ``slopes``: derivatives of each margin by the inputs, shape (margins, inputs).
     """
-    return tuple(_range(margins, column) for column in slopes.T)
+    return tuple(_range(margins, column) for column in without_rounding(slopes).T)
+
+
+def without_rounding(rows: Array) -> Array:
+    """Rows without the entries that are rounding beside their largest."""
+    sizes = np.abs(np.nan_to_num(rows, posinf=0.0, neginf=0.0))
+    return np.where(sizes <= ROW_NOISE * sizes.max(axis=1, initial=0.0)[:, None], 0.0, rows)
 
 
 def _range(margins: Sequence[Margin], slopes: Array) -> InputRange:

@@ -169,18 +169,19 @@ def test_a_fifth_of_the_stops(names: tuple[str, ...], stops: list[str]) -> None:
     assert len(stops) <= before / 5
 
 
-def test_axes_are_fitted_together(stops: list[str]) -> None:
-    """Two speeds each, numbers of 1 % noise: with differences SciPy's least squares took 252."""
+@pytest.mark.parametrize(("noise", "less"), [(0.0, 8), (0.01, 6)])
+def test_axes_are_fitted_together(noise: float, less: int, stops: list[str]) -> None:
+    """Two speeds each; with differences SciPy's least squares made 252 stops of them."""
     robot, true = loaded("six_axis_arm"), pl.Brakes.from_yaml(URDF / "six_axis_arm.brakes.yaml")
     axes = ("joint_1", "joint_2", "joint_3")
     rng, rows = np.random.default_rng(5), list[pl.safety.Measured]()
     for joint in axes:
         rows += [pl.safety.Measured(joint, speed, None, None, payload=4.0) for speed in (0.7, 1.5)]
     exact = made_table(robot, true, rows)
-    noise = 1.0 + 0.01 * rng.normal(size=(len(rows), 2))
+    factors = 1.0 + noise * rng.normal(size=(len(rows), 2))
     noisy = [
         replace(row, time=row.time * by[0], angle=row.angle * by[1])
-        for row, by in zip(exact.rows, noise.tolist(), strict=True)
+        for row, by in zip(exact.rows, factors.tolist(), strict=True)
         if row.time is not None and row.angle is not None
     ]
     joints = dict(true.joints)
@@ -195,11 +196,11 @@ def test_axes_are_fitted_together(stops: list[str]) -> None:
     made = pl.safety.fit_brakes(
         robot, replace(exact, rows=tuple(noisy)), start, ["dynamic_torque", "delay"]
     )
-    assert len(stops) <= 252 / 5
+    assert len(stops) <= 252 / less
     for value in made.parameters:
         wanted = getattr(true.joints[value.joint], value.parameter)
-        assert value.value == pytest.approx(wanted, rel=0.05)
-        assert abs(value.value - wanted) < 1.5 * value.half_width
+        assert value.value == pytest.approx(wanted, rel=5.0 * noise + 1e-4)
+        assert noise == 0.0 or abs(value.value - wanted) < 1.5 * value.half_width
 
 
 def test_slopes_are_those_by_differences() -> None:
