@@ -242,6 +242,39 @@ def test_the_history_of_a_stop_knows_its_branches() -> None:
         assert a[0] == pytest.approx((-GRAVITY * S * np.cos(angle) + 90.0) / I, rel=1e-8)
 
 
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_at_its_own_node_a_branch_moves_as_by_its_rows(engine: str) -> None:
+    """Also where a stage is beside the branch: of that the rows of the loops know nothing."""
+    machine = robot("sevenbar")
+    q = pl.assemble(machine, {"joint_1": 0.3, "joint_4": 0.927295 - np.pi - 0.05})
+    v = pl.consistent_velocity(machine, q, {"joint_1": -2.0, "joint_4": 3.0})
+    free = pl.Brakes(dict.fromkeys(("joint_1", "joint_4"), Brake(kind="none")))
+    stop = pl.stop(machine, q, v, brakes=free, until=0.1)
+    history, rng, regular = stop.history, np.random.default_rng(5), set[bool]()
+    equations = history.equations()
+    if engine == "python":
+        equations.kernel = None
+    for k in [k for k, start in enumerate(history.branches) if start is not None]:
+        history.enter(equations, k)
+        passage = equations.passage
+        assert passage is not None
+        for off in 0.0, 1e-4:
+            t, beside = float(stop.run.t[k]), off * rng.normal(size=(2, machine.nv))
+            state = t, stop.run.q[k] + beside[0], stop.run.v[k] + beside[1]
+            want = passage.acceleration(*state)
+            np.testing.assert_allclose(equations.solve(*state).a, want, rtol=1e-8, atol=1e-8)
+            regular.add(passage.locate(*state).is_regular)
+    assert regular == {False, True}
+
+
+@pytest.mark.parametrize(("angle", "regular"), [(1e-3, False), (0.3, True)])
+def test_rows_tell_what_a_branch_does_where_they_are_regular(angle: float, regular: bool) -> None:
+    machine = tables.build(windows(2))
+    q, v = parallel(machine, angle, 0.0)
+    passage = Passage(pl.EquationsOfMotion(machine), 0.0, q, v)
+    assert passage.locate(0.0, q, v).is_regular == regular
+
+
 def test_a_cart_that_comes_loose_in_the_flat_pose() -> None:
     """Its brake gives way where the load is largest: the same instant for all tolerances."""
     machine, (_, S, I) = tables.build(windows(1, on_cart=True)), size(1)
