@@ -13,6 +13,7 @@ import pytest
 from scipy.optimize import least_squares
 
 import pinloop as pl
+from pinloop.safety.standards.axis_fit import AxisFit
 
 from ...screw_tables import Array
 from ..stopping.robots_to_stop import on_axis, slider, wheel
@@ -178,6 +179,19 @@ def test_what_acts_alike_cannot_be_told_apart() -> None:
                    ["dynamic_torque", "viscous", "short_circuit"])  # fmt: skip
     assert not_identified(made) == ["viscous", "short_circuit"]
     assert values(made)["dynamic_torque"] == pytest.approx(9.0, rel=1e-3)
+
+
+def test_a_fit_may_come_to_where_a_parameter_shows_no_more() -> None:
+    """Power goes at 100 ms: a shorter delay changes nothing, which only who starts there is told."""
+    chain = pl.safety.Chain(sensor=0.0, controller=0.0, drive_off=0.1)
+    by = replace(on_axis(dynamic_torque=4.0, delay=0.05), chain=chain)
+    row = pl.safety.Measured("axis", 3.0, 0.6, 0.9)
+    names = ("dynamic_torque", "delay")
+    axis = AxisFit(wheel(INERTIA), by, "axis", [row], names, {})
+    with pytest.raises(pl.BadValue, match="its delay: its brake acts before the power goes"):
+        axis.solve()
+    _, delay = axis.solve(anew=False).parameters
+    assert not delay.identified
 
 
 @pytest.mark.parametrize(

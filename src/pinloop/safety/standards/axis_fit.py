@@ -93,7 +93,8 @@ class AxisFit:
         """
         x = self.start(anew=anew)
         place = _Place(x, self.errors(x), self.sensitivity(x))
-        self._require_seen(place.slopes)
+        if anew:
+            self._require_seen(place.slopes)
         spread = self.deviations(1.0 / FIT_DIGITS)  # as if there were no rounding
         for _ in range(_ROUNDS):
             place = self._descend(place, spread.min() / spread)
@@ -265,8 +266,10 @@ class AxisFit:
             if ramps or np.abs(column).max() > SAME:
                 continue
             why = "the drive follows its ramp, and has the torque for it"
-            if name in OF_LAW and numbers == {0}:
+            if numbers == {0}:
                 why = "in category 0 the power is cut at once"
+                if name not in OF_LAW:
+                    why = "its brake acts before the power goes, or after it has come to rest"
             elif name not in OF_LAW:
                 why = "the drive brings it to rest before brakes come and power goes"
             raise BadValue(
