@@ -9,6 +9,8 @@ import pytest
 
 import pinloop as pl
 from pinloop.cli import main as cli
+from pinloop.cli import standards
+from pinloop.safety.studies.cases import Setup
 
 from .commands import Captured, printed_json
 
@@ -101,9 +103,30 @@ def test_tables_of_vendors(capsys: Captured) -> None:
             for command in ("cell-map", "separation", "minimum-distance")
         ),
         (["annex-b", "six_axis_arm.urdf", "--category", "7"], "category"),
+        *(
+            ([*command.split(), "850"], f"{command.split()[-1]} 850 is 850 m, more than any")
+            for command in (
+                "cell-map arm.study.yaml --intrusion",
+                "separation arm.study.yaml --z-r",
+                "minimum-distance arm.study.yaml --supplement",
+            )
+        ),
+        (["separation", "arm.study.yaml", "--z-d=-1mm"], "--z-d -1mm is negative"),
+        (["separation", "arm.study.yaml", "--human-speed", "1600"], "1600 is in m/s, faster than"),
+        (["separation", "arm.study.yaml", "--direction", "0,0,0"], "direction of the person"),
+        (["separation", "arm.study.yaml", "--edition", "2020"], "no edition '2020'"),
+        (["minimum-distance", "arm.study.yaml", "--edition", "2020"], "no edition '2020'"),
+        (
+            ["allowed-speed", "arm.study.yaml", "--within", "time=1", "--within", "time=2"],
+            "gives a limit twice",
+        ),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(words: list[str], match: str, capsys: Captured) -> None:
+def test_mistakes_are_told_in_a_sentence_before_anything_is_computed(
+    words: list[str], match: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Setup, "evaluate", None)
+    monkeypatch.setattr(standards, "compute_study", None)
     assert cli.run(words) == 2
     error = capsys.readouterr().err
     assert match in error and error.count("\n") == 1 and "Traceback" not in error

@@ -19,6 +19,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.show.plots import Chart, Instant, Line, draw_charts, merge_instants
+from pinloop.show.plots.figure import draw_map
 from pinloop.show.plots.runs import Fine, thin_states
 from pinloop.units import split_column
 
@@ -384,3 +385,12 @@ def test_without_matplotlib_a_sentence_says_what_to_do(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(pl.BadValue, match=r"pip install matplotlib"):
         locked_run().plot.energy()
+
+
+def test_titles_are_no_wider_than_their_figure() -> None:
+    spot = np.zeros((1, 2))
+    title = "a robot with a name of some length: its stops by where its tool is; " * 3
+    figure = draw_map(title, ("x", "y"), spot, np.ones(1), "share")
+    (text,) = (x for x in figure.texts if x.get_text().startswith("a robot"))
+    box = text.get_window_extent()
+    assert box.x0 >= 0.0 and box.x1 <= figure.bbox.width

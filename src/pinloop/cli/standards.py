@@ -15,8 +15,10 @@ from ..safety.standards.annexb import AnnexB
 from ..safety.standards.annexb import annex_b as make_tables
 from ..safety.standards.cell_map import Watch
 from ..safety.standards.cell_map import cell_map as make_map
+from ..safety.standards.editions import GUARD_EDITIONS, MONITORING_EDITIONS, edition_by_name
 from ..safety.standards.guard_distance import minimum_distance as find_minimum_distance
 from ..safety.standards.separation import separation as find_separation
+from ..safety.standards.separation_terms import ask
 from ..safety.stopping.result_document import PLANNING_AID
 from ..safety.studies.studyfile import PlannedStudy, read_study
 from . import Exit
@@ -36,8 +38,8 @@ from .words import gravity_vector, length, split_word, time, vector, weight
 
 app = Commands(MANY)
 
-_SLOWEST_DETECTION = 10.0
-"""More is a mistake [s]."""
+_SLOWEST_DETECTION, _LARGEST_ALLOWANCE, _FASTEST_PERSON = 10.0, 10.0, 10.0
+"""More is a mistake [s, m, m/s]."""
 _MEASURED = "0 done; 130 interrupted"
 Towards = Annotated[
     str | None,
@@ -68,6 +70,28 @@ def _until_signal(detection: str) -> float:
             "milliseconds with their unit, as in 50ms"
         )
     return seconds
+
+
+def _allowance(word: str | None, option: str) -> float | None:
+    """A length that is added; the unit may have been forgotten."""
+    if word is None:
+        return None
+    metres = length(word, option)
+    if metres < 0.0:
+        raise BadValue(f"{option} {word} is negative; it is added")
+    if metres > _LARGEST_ALLOWANCE:
+        raise BadValue(
+            f"{option} {word} is {metres:g} m, more than any safeguard adds; give millimetres with "
+            "their unit, as in 850mm"
+        )
+    return metres
+
+
+def _human_speed(speed: float) -> float:
+    """Speed of a person [m/s], who may have been measured in mm/s."""
+    if speed > _FASTEST_PERSON:
+        raise BadValue(f"--human-speed {speed:g} is in m/s, faster than anybody runs; is it mm/s?")
+    return speed
 
 
 # -- speeds ---------------------------------------------------------------------------------------
@@ -102,14 +126,14 @@ def allowed_speed(
     guaranteed.
     """
     check_targets([file], json=as_json)
-    limits = dict(split_word(word, "--within", "a limit", "travel=250mm") for word in within or ())
+    words = [split_word(word, "--within", "a limit", "travel=250mm") for word in within or ()]
+    limits = dict(words)
     if not limits:
         raise BadValue("there is no limit; write for example --within travel=250mm")
+    if len(limits) < len(words):
+        raise BadValue("--within gives a limit twice; give each once")
+    person = _person(direction, point, human_speed, detection)
     plan = read_study(file)
-    person = _person(direction, point) | {
-        "human_speed": human_speed,
-        "detection": _until_signal(detection),
-    }
     result = find_allowed_speed(stop_within=limits, person=person, **_cases(plan, jobs))
     give_result(as_json, result.as_dict, result.__rich__)
     return Exit.DONE if result.share > 0.0 else Exit.FAILED
@@ -121,14 +145,16 @@ def _cases(plan: PlannedStudy, jobs: int | None) -> dict[str, Any]:
     return arguments | {"robot": plan.robot, "jobs": jobs_of(plan, jobs)}
 
 
-def _person(direction: str | None, point: str | None) -> dict[str, Any]:
-    """Where the person is, as arguments of `separation`."""
-    person = {}
+def _person(
+    direction: str | None, point: str | None, human_speed: float, detection: str
+) -> dict[str, Any]:
+    """Where the person is and how they are watched, as arguments of `separation`."""
+    person: dict[str, Any] = {"human_speed": _human_speed(human_speed)}
     if direction is not None:
         person["direction"] = vector(direction, "--direction")
     if point is not None:
         person["point"] = vector(point, "--point")
-    return person
+    return person | {"detection": _until_signal(detection)}
 
 
 @app.add("cell-map urdf/six_axis_arm.study.yaml --detection 50ms --plot cell.png --csv cell.csv")
@@ -151,9 +177,9 @@ def cell_map(
     safety certificate.
     """
     check_targets([file], json=as_json, plot=plot, csv=csv)
+    reach = _allowance(intrusion, "--intrusion") or 0.0
+    watch = Watch(_human_speed(human_speed), _until_signal(detection), reach)
     plan = read_study(file)
-    reach = 0.0 if intrusion is None else length(intrusion, "--intrusion")
-    watch = Watch(human_speed, _until_signal(detection), reach)
     result = make_map(watch=watch, spacing=length(spacing, "--spacing"), **_cases(plan, jobs))
     written = [] if csv is None else [result.to_csv(csv)]
     if plot is not None:
@@ -192,20 +218,19 @@ def separation(
     aid, not a safety certificate.
     """
     check_targets([file], json=as_json)
+    person = _person(direction, point, human_speed, detection)
+    for name, word in (("intrusion", intrusion), ("z_d", z_d), ("z_r", z_r)):
+        person[name] = _allowance(word, f"--{name.replace('_', '-')}")
+    # What is wrong is told before anything is computed.
+    ask(**person)
+    edition_by_name(edition, MONITORING_EDITIONS)
     plan = read_study(file, results)
-    allowances: dict[str, Any] = {
-        name: None if word is None else length(word, f"--{name.replace('_', '-')}")
-        for name, word in (("intrusion", intrusion), ("z_d", z_d), ("z_r", z_r))
-    }
-    allowances["detection"] = _until_signal(detection)
     study, _, code = compute_study(plan, jobs)
     if code == Exit.INTERRUPTED:
         return code
     distance = find_separation(
         study,
-        **_person(direction, point),
-        human_speed=human_speed,
-        **allowances,
+        **person,
         edition=edition,
         search=plan.search if plan.searches else False,
         jobs=jobs_of(plan, jobs),
@@ -237,10 +262,11 @@ def minimum_distance(
     first. A planning aid, not a safety certificate.
     """
     check_targets([file], json=as_json)
-    plan = read_study(file, results)
-    reach = 0.0 if intrusion is None else length(intrusion, "--intrusion")
-    added = 0.0 if supplement is None else length(supplement, "--supplement")
+    reach = _allowance(intrusion, "--intrusion") or 0.0
+    added = _allowance(supplement, "--supplement") or 0.0
     until_signal = _until_signal(detection)
+    edition_by_name(edition, GUARD_EDITIONS)
+    plan = read_study(file, results)
     study, _, code = compute_study(plan, jobs, plan.search if plan.searches else False)
     if code == Exit.INTERRUPTED:
         return code

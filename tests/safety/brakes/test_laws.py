@@ -202,3 +202,10 @@ def test_together_no_joint_passes_its_numbers(name: str) -> None:
 def test_a_law_of_ones_own_says_nothing_by_itself() -> None:
     with pytest.raises(NotImplementedError):
         StopLaw().ramp(1.0, 0.0, {})
+
+
+@pytest.mark.parametrize("name", IN_TIME)
+def test_the_rate_at_the_end_is_the_last_one(name: str) -> None:
+    own = ramp(name, 1.5)
+    just_before = own.a(float(np.nextafter(own.end, 0.0)))
+    assert own.a(own.end) == pytest.approx(just_before, abs=1e-9)

@@ -72,6 +72,9 @@ def test_full_speed_and_no_speed() -> None:
     fast = allowed({"travel": 10.0})
     assert fast.share == 1.0 and fast.worst.binding == ""
     assert "100.0 % of the speeds allowed" in str(fast)
+    text = "no case comes to any limit; are the limits in the right units?"
+    assert text in fast.as_dict()["notes"]
+    assert text not in allowed({"travel": 0.3}).as_dict()["notes"]
     weight = {"robot": slider((0, 0, 1)), "gravity": (0.0, 0.0, -9.81)}  # held by 4 N
     hanging = allowed({"travel": 0.5}, **weight)
     assert hanging.share == 0.0
@@ -132,6 +135,7 @@ def test_what_samples_prove() -> None:
         ({}, {}, "stop_within is empty"),
         ({"travl": 1.0}, {}, "did you mean 'travel'"),
         ({"travel": "-3mm"}, {}, "must be positive"),
+        ({"time": 250}, {}, "is 250 s, longer than any stop is followed \\(10 s\\)"),
         ({"travel": "3 s"}, {}, "no number, with or without a unit"),
         ({"separation": 1.0}, {}, "needs person="),
         ({"clearance": 1.0}, {}, "needs obstacles"),

@@ -182,7 +182,7 @@ def test_what_acts_alike_cannot_be_told_apart() -> None:
 
 
 def test_a_fit_may_come_to_where_a_parameter_shows_no_more() -> None:
-    """Power goes at 100 ms: a shorter delay changes nothing, which only who starts there is told."""
+    """Power goes at 100 ms: a shorter delay changes nothing, which who starts there is told."""
     chain = pl.safety.Chain(sensor=0.0, controller=0.0, drive_off=0.1)
     by = replace(on_axis(dynamic_torque=4.0, delay=0.05), chain=chain)
     row = pl.safety.Measured("axis", 3.0, 0.6, 0.9)

@@ -297,6 +297,8 @@ def test_a_person_whose_speed_varies() -> None:
     assert found["S_h"].value == pytest.approx(0.5 * 1.6 * T, rel=1e-4)
     assert found["S_h"].simple == pytest.approx(1.6 * T, rel=5e-3)
     assert found.human_speed == pytest.approx(1.6, rel=5e-3)
+    times = f"({found.reaction_time:.4g} s + {found.stopping_time:.4g} s)"
+    assert found["S_h"].formula.endswith(f"v_h (T_r + T_s) = {found.human_speed:g} m/s × {times}")
     rising = separation(carriage(), human_speed=lambda t: 3.0 * t)
     assert rising["S_h"].value == pytest.approx(1.5 * T**2, rel=1e-9)
 

@@ -54,5 +54,6 @@ def test_words() -> None:
     assert prove(samples, pl.safety.Random(3)) == text
     assert prove(samples, pl.safety.Sobol(3)) == f"{text}, if these count as drawn independently"
     near = describe_samples(values, cases, -1.0, drawn=False)
-    assert (near.worst, near.case, near.proven) == (1.0, 4, None)
+    assert (near.worst, near.case, near.proven, near.median) == (1.0, 4, None, 2.0)
+    assert near.most == pytest.approx(1.1)  # 95 % of them are larger, between the lower two
     assert prove(near, pl.safety.Grid()) == ""

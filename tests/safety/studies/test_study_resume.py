@@ -10,7 +10,9 @@ import sys
 import time
 from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
+from threading import active_count
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ import pinloop as pl
 from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.studies.cases import Setup, manifest_of
 from pinloop.safety.studies.journal import Journal
+from pinloop.safety.studies.workers import _end_with
 
 from ...states import URDF
 from . import wheels
@@ -297,3 +300,17 @@ def test_more_rows_than_cases_are_an_error(tmp_path: Path) -> None:
     journal.append([{**row, "case": float(k + 4)} for k, row in enumerate(whole.rows())])
     with pytest.raises(pl.PinloopError, match="holds 8 cases, but the study has only 4; move it"):
         wheels.study(pl.safety.Sobol(4, seed=3), path, jobs=1)
+
+
+def _watch_another() -> None:
+    """What a worker does whose parent is not the process that has asked, as on other machines."""
+    before = active_count()
+    _end_with(os.getppid() + 1)
+    sys.exit(active_count() - before)
+
+
+def test_a_worker_of_another_parent_watches_none() -> None:
+    worker = get_context("spawn").Process(target=_watch_another)
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0

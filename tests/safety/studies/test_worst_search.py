@@ -14,11 +14,13 @@ import pytest
 import pinloop as pl
 from pinloop.safety.stopping.prepared_robot import tool_of
 from pinloop.safety.studies.case_values import case_values
+from pinloop.safety.studies.cases import Row, joint_columns
 from pinloop.safety.studies.corners import _extended_poses, corner_cases
 from pinloop.safety.studies.criteria import known_criteria
 from pinloop.safety.studies.results import results_of
 from pinloop.safety.studies.summary import as_document
-from pinloop.safety.studies.worst_search import Search, _starts
+from pinloop.safety.studies.worst_search import Search, _starts, _Tally
+from pinloop.tolerances import LIMIT_PASSED
 
 from ...states import URDF
 from . import wheels
@@ -255,6 +257,17 @@ def test_a_file_of_somebody_else_stays(tmp_path: Path) -> None:
     assert (tmp_path / "w.csv.search.json").read_text() == "mine"
 
 
+def test_a_search_counts_joints_that_pass_a_limit_by_more_than_rounding() -> None:
+    setup = carriages(search=False).setup
+    name, *_ = setup.brakes.joints
+    column = joint_columns(setup.robot, name)["beyond_limit"]
+    zeros: Row = {joint_columns(setup.robot, x)["beyond_limit"]: 0.0 for x in setup.brakes.joints}
+    tally = _Tally(setup, {})
+    for far, known in ((0.5 * LIMIT_PASSED, {}), (0.2, {name: 0.2}), (0.1, {name: 0.2})):
+        tally.count(zeros | {"outcome": "stopped", column: far}, None, {})
+        assert tally.beyond == known
+
+
 # -- poses that loops allow -----------------------------------------------------------------------
 
 
@@ -284,6 +297,11 @@ def test_drawn_poses_of_looped_robots_can_be_assembled() -> None:
         with pytest.raises(pl.PinloopError):
             setup.configuration(dict(zip(names, plain[k], strict=True)))
         break
+    assert not setup.can_be_assembled(dict(zip(names, plain[changed[0]], strict=True)))
+    beyond = cases[0].copy()
+    beyond[names.index("pose.wrist")] = 9.0  # rad; its limit is nearer
+    assert setup.can_be_assembled(dict(zip(names, cases[0], strict=True)))
+    assert not setup.can_be_assembled(dict(zip(names, beyond, strict=True)))
     grid = pl.safety.Grid({"pose.shoulder": 2, "pose.elbow": 2})
     values = case_values(setup, grid, 0, 4)
     (elbow,) = (v for v in setup.variables if v.name == "pose.elbow")

@@ -174,6 +174,8 @@ class AllowedSpeed(Reported):
             "share, if these were drawn at random",
             f"in each case {_TRIED} shares up to full speed were tried, and those beside the limit",
         ]
+        if not any(case.binding for case in self.known):
+            notes.append("no case comes to any limit; are the limits in the right units?")
         problems = Counter(case.problem for case in self.cases if case.problem)
         return notes + [f"left out, {n} x {why}" for why, n in problems.most_common(_LISTED)]
 
@@ -272,6 +274,11 @@ def _limits(
         (limits[name],) = flat_numbers(value, f"the limit of {name}", 1, sizes).tolist()
         if limits[name] <= 0.0:
             raise BadValue(f"the limit of {name} is {value}; it must be positive")
+    if limits.get("time", 0.0) > setup.until:
+        raise BadValue(
+            f"the limit of time is {limits['time']:g} s, longer than any stop is followed "
+            f"({setup.until:g} s); give milliseconds with their unit, as in '250 ms'"
+        )
     return limits
 
 

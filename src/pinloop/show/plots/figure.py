@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,8 @@ _MOST_POINTS = 4000
 """Lines of more points are thinned; of many at one place the extreme ones stay."""
 _WIDTHS = (8.0, 12.5)
 """Of figures with one and with two columns [inch]."""
+_LETTERS = 11
+"""Letters of titles to the inch."""
 _ROW, _ABOVE, _LEAST_HEIGHT = 2.1, 0.7, 3.6
 """Height of a chart, of title and labels, and of the smallest figure [inch]."""
 _LETTER, _LABEL_ROW = 4.4, 10.0
@@ -55,7 +58,7 @@ def draw(
         rows = max(map(len, columns))
         size = (_WIDTHS[len(columns) > 1], max(_ROW * rows + _ABOVE, _LEAST_HEIGHT))
         figure = Picture(figsize=size, layout="constrained")
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11.0, fontweight="bold")
+        _entitle(figure, title)
         grid = figure.add_gridspec(rows, len(columns))
         heads = []
         for c, charts in enumerate(columns):
@@ -94,7 +97,7 @@ def draw_map(
     known = np.isfinite(values)
     with style.context(_STYLE):
         figure = Picture(figsize=(_WIDTHS[0], 0.75 * _WIDTHS[0]), layout="constrained")
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11.0, fontweight="bold")
+        _entitle(figure, title)
         axes = figure.add_subplot()
         axes.set_aspect("equal", adjustable="datalim")
         axes.set_xlabel(labels[0])
@@ -122,7 +125,7 @@ def draw_zones(title: str, zones: CellMap) -> Picture:
         height = 0.72 * _WIDTHS[0] * float(np.ptp(zones.y) / np.ptp(zones.x)) + 1.5 * _ABOVE
         height = min(max(height, _LEAST_HEIGHT), 1.5 * _WIDTHS[0])
         figure = Picture(figsize=(_WIDTHS[0], height), layout="constrained")
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11.0, fontweight="bold")
+        _entitle(figure, title)
         axes = figure.add_subplot()
         axes.set_aspect("equal")
         axes.set(xlabel="x [m]", ylabel="y [m]", facecolor="#dcefdc")
@@ -141,6 +144,12 @@ def draw_zones(title: str, zones: CellMap) -> Picture:
         handles.append(Patch(facecolor="#444c56", label="swept at full speed"))
         figure.legend(handles=handles, title="allowed speed", loc="outside right center")
     return figure
+
+
+def _entitle(figure: Picture, title: str) -> None:
+    """Write a title above all, in as many lines as it takes."""
+    text = fill(title, int(_LETTERS * figure.get_figwidth()))
+    figure.suptitle(text, x=0.01, ha="left", fontsize=11.0, fontweight="bold")
 
 
 def _ends(span: tuple[float, float]) -> tuple[float, float]:
