@@ -31,6 +31,35 @@ def test_the_citation_is_of_this_version() -> None:
     assert read("CITATION.cff")["version"] == pl.__version__
 
 
+def test_the_recipe_is_of_this_version_and_needs_what_the_package_needs() -> None:
+    recipe = read("recipe/recipe.yaml")
+    assert recipe["schema_version"] == 1 and recipe["context"]["version"] == pl.__version__
+    other = {"pin": "pinocchio", "meshcat": "meshcat-python"}  # names at conda-forge
+    wanted = [
+        re.split(r"(?=[<>=])", need, maxsplit=1) for need in PROJECT["project"]["dependencies"]
+    ]
+    needs = {other.get(name, name): bounds for name, bounds in wanted}
+    own = dict(need.split(" ") for need in recipe["requirements"]["run"] if " " in need)
+    assert own == needs
+
+
+def test_an_index_shows_the_readme_without_what_is_beside_it() -> None:
+    """Links and pictures lead to files of the release, which exist."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for rule in PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(rule["pattern"], rule["replacement"].replace("$HFPR_VERSION", "9"), text)
+    targets = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(targets) > 30 and all(x.startswith(("https://", "#")) for x in targets)
+    home = PROJECT["project"]["urls"]["Source"]
+    pictures = [x for x in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)]
+    assert pictures and all("raw.githubusercontent.com" in x for x in pictures)
+    raw = home.replace("github.com", "raw.githubusercontent.com") + "/v9/"
+    for target in targets:
+        for base in (f"{home}/blob/v9/", raw):
+            if target.startswith(base):
+                assert (ROOT / target.removeprefix(base).partition("#")[0]).exists(), target
+
+
 def test_the_package_takes_its_version_from_the_same_place() -> None:
     assert "version" in PROJECT["project"]["dynamic"] and "version" not in PROJECT["project"]
     path = ROOT / PROJECT["tool"]["scikit-build"]["metadata"]["version"]["input"]
