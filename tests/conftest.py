@@ -34,6 +34,7 @@ MARKS: dict[str, tuple[str, ...]] = {
         *("space/test_clearance.py", "space/test_swept.py", "io/test_mjcf_copies.py"),
         *("boundary/test_yamltools.py", "boundary/test_arguments.py", "boundary/test_files.py"),
         *("boundary/test_meshes.py", "boundary/test_sizes.py", "io/test_fuzz_loaders.py"),
+        "boundary/test_pickles.py",
         *("dynamics/test_threads.py", "assembly/test_rounding.py", "simulation/test_runfile.py"),
     ),
     "fast": (

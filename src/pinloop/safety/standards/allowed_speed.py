@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -82,7 +81,7 @@ class AllowedSpeed(Reported):
     cases: tuple[CaseSpeed, ...] = field(repr=False)
     person: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    @cached_property
+    @property
     def known(self) -> tuple[CaseSpeed, ...]:
         """The cases that could be computed."""
         return tuple(case for case in self.cases if not case.problem)
