@@ -79,8 +79,9 @@ class PlainRuns:
         t, robot = self._start, self._system.robot
         q, v = robot.checked_configuration(q), robot.checked_velocity(v)
         equations = self._system.near(mode, t, q)
-        q, v = consistent_start(equations, t, q, v)
-        equations = self._system.near(mode, t, q)
+        closed, v = consistent_start(equations, t, q, v)
+        if closed is not q:
+            equations, q = self._system.near(mode, t, closed), closed
         manifold = self._group.in_mode(mode)
         motion = ModeMotion(
             equations, self._method, self._stabilization, manifold, (t, q), lambda segment: None
