@@ -21,7 +21,7 @@ from ..model.moving_tree import MovingTree
 from ..tolerances import DIFFERENCE_STEP, NO_DIRECTION
 from .relative_motion import JointMotion
 from .row_slopes import RowSlopes, frame_slopes
-from .rows import BoundRow, CarriedBody, InertiaSlopes, Row, Terms
+from .rows import BoundRow, InertiaSlopes, Row, Terms
 
 _UNIVERSE = 0
 """The frame of the world."""
@@ -180,13 +180,15 @@ class _BoundMomentum(BoundRow):
             drift = pin.computeCentroidalMomentumTimeVariation(model, own, q, v, rest)
             return J, np.array([value]), np.array([self._axis @ drift.angular])
 
-    def inertia_slopes(self, state: tuple[Array, Array, Array], body: CarriedBody) -> InertiaSlopes:
+    def inertia_slopes(
+        self, state: tuple[Array, Array, Array], joint: int, inertia: Array
+    ) -> InertiaSlopes:
         """What the body has along the turn ``w`` about the axis through the centre of mass ``c``.
 
         That is ``w . I V``, and ``w . (I A + V x I V)`` of its rate; less what ``c`` moves by,
         ``axis . (dc x p)`` with the momentum ``p`` of all bodies, and with its rate.
         """
-        (model, joint, axis), (q, v, a) = (self._robot.model, body.joint, self._axis), state
+        (model, axis), (q, v, a) = (self._robot.model, self._axis), state
         with self._robot.workspace() as data:
             rate = pin.computeCentroidalMomentumTimeVariation(model, data, q, v, a).linear
             pushes = np.array(pin.computeCentroidalMap(model, data, q)).reshape(6, -1)[:3]
@@ -195,11 +197,11 @@ class _BoundMomentum(BoundRow):
             placed, V, A = data.oMi[joint], data.v[joint], data.a[joint]
             J = pin.computeJointJacobian(model, data, q, joint).reshape(6, -1)
             turn = placed.actInv(pin.Motion(np.cross(c, axis), axis)).vector
-            force = pin.bodyRegressor(V, A) @ body.parameters
-        moments = placed.rotation @ body.parameters[1:4]
-        moved = moments + np.outer(placed.translation - c, body.parameters[0])
+            force = pin.bodyRegressor(V, A) @ inertia
+        moments = placed.rotation @ inertia[1:4]
+        moved = moments + np.outer(placed.translation - c, inertia[0])
         bent = np.cross(axis, moved.T / mass)
-        by_rows = J.T @ np.tensordot(turn, _INERTIAS, 1) @ body.parameters - (bent @ pushes).T
+        by_rows = J.T @ np.tensordot(turn, _INERTIAS, 1) @ inertia - (bent @ pushes).T
         return InertiaSlopes(by_rows[None], (turn @ force - bent @ rate)[None])
 
     def _map(self, q: Array) -> Array:

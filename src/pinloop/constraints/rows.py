@@ -37,18 +37,6 @@ Elsewhere = Callable[[str, Array], Mechanism]
 """The robot with a joint or a frame that a twist in its own axes has moved, shape (6,)."""
 
 
-class CarriedBody(NamedTuple):
-    """Numbers on which the inertia of what a joint carries depends.
-
-    Args:
-        joint: index of the joint in the robot's model; 0 is the ground, which does not move.
-        parameters: derivatives of its dynamic parameters, shape (10, numbers).
-    """
-
-    joint: int
-    parameters: Array
-
-
 class InertiaSlopes(NamedTuple):
     """Derivatives of k rows by numbers of an inertia.
 
@@ -101,9 +89,15 @@ class BoundRow(ABC):
         return None
 
     def inertia_slopes(
-        self, state: tuple[Array, Array, Array], body: CarriedBody
+        self, state: tuple[Array, Array, Array], joint: int, inertia: Array
     ) -> InertiaSlopes | None:
-        """Derivatives by numbers of an inertia at q, v and a; None if it depends on none."""
+        """Derivatives by numbers of an inertia at q, v and a; None if it depends on none.
+
+        Args:
+            state: q, v and a.
+            joint: index of the joint that carries it, in the robot's model.
+            inertia: derivatives of its dynamic parameters, shape (10, numbers).
+        """
         return None
 
 
@@ -331,13 +325,15 @@ class RowSet:
             parts.append(own or self._differences(k, tree, state, lam, elsewhere))
         return stacked(parts, len(tree.twists))
 
-    def inertia_slopes(self, state: tuple[Array, Array, Array], body: CarriedBody) -> InertiaSlopes:
-        """Derivatives of all rows but those of locks by numbers of an inertia, at q, v and a."""
-        none = np.zeros((self.unlocked, len(state[1]) + 1, body.parameters.shape[1]))
+    def inertia_slopes(
+        self, state: tuple[Array, Array, Array], joint: int, inertia: Array
+    ) -> InertiaSlopes:
+        """Derivatives of all rows but those of locks; see `BoundRow.inertia_slopes`."""
+        none = np.zeros((self.unlocked, len(state[1]) + 1, inertia.shape[1]))
         whole, at = InertiaSlopes(none[:, 1:], none[:, 0]), len(self.loops)
         for row in self._extra:
             rows = slice(at, at := at + len(row.labels))
-            own = row.inertia_slopes(state, body) if body.joint else None
+            own = row.inertia_slopes(state, joint, inertia) if joint else None  # 0 is the ground
             if own is not None:
                 whole.J[rows], whole.acceleration[rows] = own
         return whole

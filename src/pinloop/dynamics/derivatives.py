@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from ..model.moving_tree import JointChain, MovingTree
 from ..model.workspace import remembered
 from .equations import EquationsOfMotion
 from .native_derivatives import NativeSlopes, native_slopes
-from .parameters import Parameter, Placement, RowChanges
+from .parameters import Parameter, Placement
 from .solved_system import SolvedSystem
 
 
@@ -138,27 +139,20 @@ def derivatives_at(
     M, f, J, gamma, _ = equations.system(t, q, v)
     solved = SolvedSystem(equations, M, f if tau is None else f + tau, J, -gamma)
     a = solved.x
-    tree = MovingTree(inputs.chain, q, v, a)
-    row, rows_p = inputs.row_slopes(equations, tree, (t, q, v, a), solved.multipliers)
+    tree, row, row_p = inputs.row_slopes((t, q, v, a), solved.multipliers)
     load_q, load_v = tree.load_slopes()
     force_q, force_v = equations.force_slopes(tree, t, q, v)
-    missing_v, accelerations_v = inputs.own(load_v - force_v), inputs.by_own(row.acceleration_v)
-    missing_p = [
-        parameter.loads(equations, t, q, v, a) - own.force
-        for parameter, own in zip(parameters, rows_p, strict=True)
-    ]
     missing_q, no_rows = inputs.of_own(load_q - row.force_q - force_q), np.zeros((len(row.J), n))
+    missing = [inputs.own(load_v - force_v), -np.eye(n)]
+    values = [inputs.by_own(row.acceleration_v), no_rows]
     ddq, reactions = solved.changes(
-        inputs.side_by_side(missing_q, [missing_v, -np.eye(n)], missing_p),
-        inputs.side_by_side(
-            row.acceleration_q, [accelerations_v, no_rows], [own.acceleration for own in rows_p]
-        ),
-        partial(_turning_slopes, equations, inputs, (t, q), 2 * n),
+        inputs.side_by_side(missing_q, missing, inputs.loads(t, q, v, a) - row_p.force),
+        inputs.side_by_side(row.acceleration_q, values, row_p.acceleration),
+        partial(_turning_slopes, inputs, (t, q), 2 * n),
     )
     violation, opened = np.zeros((2, len(equations.rows), ddq.shape[1] - 2 * n))
-    violation[: len(row.J)] = inputs.side_by_side(row.rate_q, [], [own.rate for own in rows_p])
-    violation[: len(row.J), n:] -= inputs.value_slopes(equations)
-    opened[: len(row.J)] = inputs.side_by_side(row.J, [])
+    violation[: len(row.J)] = inputs.side_by_side(row.rate_q, [], row_p.rate - inputs.values())
+    opened[: len(row.J)] = inputs.side_by_side(row.J, [], 0.0 * row_p.rate)
     return _assembled(
         equations, inputs, t, (a, solved.reactions), (ddq, reactions), (violation, opened, J)
     )
@@ -172,11 +166,10 @@ def _by_kernel(
 ) -> Derivatives:
     """The same by what the kernel gives: to it, forces and parameters are torques."""
     (t, q, v), n = state, len(native.a)
-    more = [parameter.loads(equations, t, q, v, native.a) for parameter in inputs.parameters]
-    ddq, reactions = (
-        np.column_stack([part, *(-part[:, 2 * n :] @ loads for loads in more)]) if more else part
-        for part in (native.a_by, native.reactions_by)
-    )
+    ddq, reactions = native.a_by, native.reactions_by
+    if inputs.labels:
+        loads = inputs.loads(t, q, v, native.a)
+        ddq, reactions = (np.hstack([part, -part[:, 2 * n :] @ loads]) for part in (ddq, reactions))
     if equations.forces:
         tree = MovingTree(inputs.chain, q, v, native.a)
         for k, slope in enumerate(equations.force_slopes(tree, t, q, v)):
@@ -257,12 +250,12 @@ def jump_derivatives_at(
     M, (J, b, _), n = equations.mass(q), equations.terms(t, q, v), len(v)
     solved = SolvedSystem(equations, M, M @ v, J, b)
     inputs, x = _Inputs(equations, parameters), (solved.x, solved.multipliers)
-    missing, rates = inputs.momentum_slopes(equations, (t, q, solved.x - v), x, -M)
-    rates[:, 2 * n :] -= inputs.value_slopes(equations)
+    missing, rates = inputs.momentum_slopes((t, q, solved.x - v), x, -M)
+    rates[:, 2 * n :] -= inputs.values()
     v_plus, impulses = solved.changes(
         missing,
         rates,
-        partial(_turning_slopes, equations, inputs, (t, q), n),
+        partial(_turning_slopes, inputs, (t, q), n),
     )
     if not np.isfinite(v_plus).all():
         raise NotFinite(f"robot '{equations.robot.name}' has no derivatives at t = {t:.6g} s")
@@ -283,84 +276,88 @@ def jump_derivatives_at(
 
 
 def _turning_slopes(
-    equations: EquationsOfMotion,
-    inputs: _Inputs,
-    at: tuple[float, Array],
-    others: int,
-    lam: Array,
-    x: Array,
+    inputs: _Inputs, at: tuple[float, Array], others: int, lam: Array, x: Array
 ) -> tuple[Array, Array]:
     """Changes of ``J' lam - M x`` and of ``J x``; ``others``: number of inputs that do neither."""
-    none = np.zeros((len(x), others))
-    missing, rates = inputs.momentum_slopes(equations, (*at, x), (x, lam), none)
+    missing, rates = inputs.momentum_slopes((*at, x), (x, lam), np.zeros((len(x), others)))
     return -missing, rates
+
+
+class _RowChanges(NamedTuple):
+    """Derivatives of ``J v``, ``J a + gamma`` and ``J' lam`` by parameters that are no places."""
+
+    rate: Array
+    acceleration: Array
+    force: Array
 
 
 class _Inputs:
     """What is differentiated by: coordinates of a chain, others, and parameters."""
 
     def __init__(self, equations: EquationsOfMotion, parameters: Sequence[Parameter]) -> None:
-        robot = equations.robot
-        self._robot, self.parameters = robot, tuple(parameters)
+        self._equations, self._robot, at = equations, equations.robot, 0
+        self._parameters: list[tuple[Parameter, slice]] = []
+        self.labels: tuple[str, ...] = ()
+        for parameter in parameters:
+            self.labels += parameter.labels(self._robot)
+            self._parameters.append((parameter, slice(at, at := len(self.labels))))
         places = tuple(name for parameter in parameters for name in parameter.places)
-        self.chain = joint_chain(robot, places)
+        self.chain = joint_chain(self._robot, places)
         self.columns = self.chain.columns
         self._plain = self.chain.model.nv == len(self.columns)  # in the same order
-        self.labels = tuple(label for p in parameters for label in p.labels(robot))
 
-    def elsewhere(self, place: str, twist: Array) -> Mechanism:
+    def _elsewhere(self, place: str, twist: Array) -> Mechanism:
         """The robot with a joint or frame that a twist has moved; rows of loops as they are."""
         return Placement(place).of_robot(replace(self._robot, regularization=None), twist)
 
     def row_slopes(
-        self,
-        equations: EquationsOfMotion,
-        tree: MovingTree,
-        state: tuple[float, Array, Array, Array],
-        lam: Array,
-    ) -> tuple[RowSlopes, list[RowChanges]]:
-        """Derivatives of rows by coordinates of the chain, and by each parameter."""
-        return equations.rows.slopes(tree, state, lam, self.elsewhere), [
-            parameter.row_slopes(equations, state[1:], lam) for parameter in self.parameters
-        ]
+        self, state: tuple[float, Array, Array, Array], lam: Array
+    ) -> tuple[MovingTree, RowSlopes, _RowChanges]:
+        """The chain in motion, and derivatives of rows by its coordinates and by parameters."""
+        equations, (_, q, v, a) = self._equations, state
+        tree = MovingTree(self.chain, q, v, a)
+        J, acceleration = np.zeros((len(lam), len(v), len(self.labels))), self._no_rows()
+        for parameter, own in self._parameters:
+            if slopes := parameter.row_slopes(equations, (q, v, a)):
+                J[..., own], acceleration[:, own] = slopes
+        by_p = np.tensordot(v, J, (0, 1)), acceleration, np.tensordot(lam, J, 1)
+        rows = equations.rows.slopes(tree, state, lam, self._elsewhere)
+        return tree, rows, _RowChanges(*by_p)
+
+    def loads(self, t: float, q: Array, v: Array, a: Array) -> Array:
+        """Derivatives of ``M a + nle - tau`` by parameters that are no places."""
+        loads = np.zeros((len(v), len(self.labels)))
+        for parameter, own in self._parameters:
+            loads[:, own] = parameter.loads(self._equations, t, q, v, a)
+        return loads
+
+    def values(self) -> Array:
+        """Derivatives of ``b`` in ``J v = b`` by parameters."""
+        values = self._no_rows()
+        for parameter, own in self._parameters:
+            values[:, own] = parameter.value_slopes(self._equations)
+        return values
 
     def momentum_slopes(
-        self,
-        equations: EquationsOfMotion,
-        at: tuple[float, Array, Array],
-        solution: tuple[Array, Array],
-        others: Array,
+        self, at: tuple[float, Array, Array], solution: tuple[Array, Array], others: Array
     ) -> tuple[Array, Array]:
         """Changes of ``M x - J' lam`` and of ``J v``.
 
         Args:
-            equations: equations of motion.
             at: time, configuration and ``x``.
             solution: ``v`` and ``lam``.
             others: changes of the first by inputs that are neither positions nor parameters.
         """
         (t, q, x), (v, lam), rest = at, solution, np.zeros(len(at[2]))
-        tree = MovingTree(self.chain, q, v, rest)
-        row, rows_p = self.row_slopes(equations, tree, (t, q, v, rest), lam)
+        _, row, row_p = self.row_slopes((t, q, v, rest), lam)
         # Of the loads at rest what is not weight.
         load, weight = (MovingTree(self.chain, q, rest, a).load_slopes()[0] for a in (x, rest))
-        missing_p = [
-            parameter.loads(equations, t, q, rest, x)
-            - parameter.loads(equations, t, q, rest, rest)
-            - own.force
-            for parameter, own in zip(self.parameters, rows_p, strict=True)
-        ]
+        missing_p = self.loads(t, q, rest, x) - self.loads(t, q, rest, rest) - row_p.force
         missing_q, none = self.of_own(load - weight - row.force_q), (len(row.J), others.shape[1])
         return (
             self.side_by_side(missing_q, [others], missing_p),
-            self.side_by_side(row.rate_q, [np.zeros(none)], [own.rate for own in rows_p]),
+            self.side_by_side(row.rate_q, [np.zeros(none)], row_p.rate),
         )
-
-    def value_slopes(self, equations: EquationsOfMotion) -> Array:
-        """Derivatives of ``b`` in ``J v = b`` by parameters; it hangs on no place."""
-        rates = [parameter.value_slopes(equations) for parameter in self.parameters]
-        by_q = np.zeros((equations.rows.unlocked, self.chain.model.nv))
-        return self.side_by_side(by_q, [], rates)[:, len(self.columns) :]
 
     def of_own(self, matrix: Array) -> Array:
         """What concerns the robot's own coordinates, by all of the chain."""
@@ -368,30 +365,28 @@ class _Inputs:
 
     def own(self, matrix: Array) -> Array:
         """What concerns the robot's own coordinates alone."""
-        return matrix if self._plain else np.asarray(matrix[np.ix_(self.columns, self.columns)])
+        return self.by_own(self.of_own(matrix))
 
     def by_own(self, matrix: Array) -> Array:
         """What is by the robot's own coordinates."""
         return matrix if self._plain else matrix[:, self.columns]
 
-    def side_by_side(
-        self, by_q: Array, others: Sequence[Array], by_p: Sequence[Array] | None = None
-    ) -> Array:
+    def side_by_side(self, by_q: Array, others: Sequence[Array], by_p: Array) -> Array:
         """Derivatives by positions, by others, and by parameters: places are positions, too.
 
         Args:
             by_q: by the coordinates of the chain.
             others: as they are.
-            by_p: by the parameters that are no places; zero if None.
+            by_p: by the parameters; those that are places are written into it.
         """
-        parts = [self.by_own(by_q), *others]
-        for number, parameter in enumerate(self.parameters):
+        for parameter, own in self._parameters:
             if parameter.places:
-                parts += [by_q[:, self.chain.moved[name]] for name in parameter.places]
-            else:
-                count = len(parameter.labels(self._robot))
-                parts.append(np.zeros((len(by_q), count)) if by_p is None else by_p[number])
-        return np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+                moved = [self.chain.moved[name] for name in parameter.places]
+                by_p[:, own] = by_q[:, np.concatenate(moved)]
+        return np.hstack([self.by_own(by_q), *others, by_p])
+
+    def _no_rows(self) -> Array:
+        return np.zeros((self._equations.rows.unlocked, len(self.labels)))
 
 
 @remembered

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from ..boundary.arguments import checked, flat_numbers, public
 from ..boundary.marks import Array
-from ..constraints.rows import CarriedBody
+from ..constraints.rows import InertiaSlopes
 from ..errors import BadValue, UnknownName
 from ..linalg.dense import slope, slopes
 from ..model.mechanism import Mechanism, build
@@ -39,20 +39,6 @@ __all__ = [
 ]
 
 _MOMENTS = (("xx", 0, 0), ("xy", 0, 1), ("yy", 1, 1), ("xz", 0, 2), ("yz", 1, 2), ("zz", 2, 2))
-
-
-class RowChanges(NamedTuple):
-    """Derivatives of rows by k numbers.
-
-    Args:
-        rate: of ``J v``, shape (rows, k).
-        acceleration: of ``J a + gamma``, shape (rows, k).
-        force: of ``J' lam``, shape (nv, k).
-    """
-
-    rate: Array
-    acceleration: Array
-    force: Array
 
 
 @public
@@ -77,12 +63,10 @@ class Parameter(ABC):
         return np.zeros((equations.robot.nv, len(self.labels(equations.robot))))
 
     def row_slopes(
-        self, equations: EquationsOfMotion, state: tuple[Array, Array, Array], multipliers: Array
-    ) -> RowChanges:
-        """Derivatives of all rows but those of locks at q, v and a."""
-        count = len(self.labels(equations.robot))
-        rows = np.zeros((equations.rows.unlocked, count))
-        return RowChanges(rows, rows, np.zeros((equations.robot.nv, count)))
+        self, equations: EquationsOfMotion, state: tuple[Array, Array, Array]
+    ) -> InertiaSlopes | None:
+        """Derivatives of all rows but those of locks at q, v and a; None if there are none."""
+        return None
 
     def value_slopes(self, equations: EquationsOfMotion) -> Array:
         """Derivatives of ``b`` in ``J v = b`` of all rows but those of locks."""
@@ -159,16 +143,14 @@ class _Inertial(Parameter):
         return self._by_regressor(equations.robot, np.array(whole).reshape(len(v), -1))
 
     def row_slopes(
-        self, equations: EquationsOfMotion, state: tuple[Array, Array, Array], multipliers: Array
-    ) -> RowChanges:
+        self, equations: EquationsOfMotion, state: tuple[Array, Array, Array]
+    ) -> InertiaSlopes | None:
         """Of rows that depend on masses, which those of loops do not."""
         rows, robot = equations.rows, equations.robot
         if len(rows.loops) == rows.unlocked:
-            return super().row_slopes(equations, state, multipliers)
-        slopes, joint = self.dynamic_slopes(robot), self._joint(robot)
-        J, acceleration = rows.inertia_slopes(state, CarriedBody(joint, slopes.T))
-        force = np.tensordot(multipliers, J, 1)
-        return RowChanges(np.tensordot(state[1], J, (0, 1)), acceleration, force)
+            return None
+        slopes = self.dynamic_slopes(robot)
+        return rows.inertia_slopes(state, self._joint(robot), slopes.T)
 
     def _joint(self, robot: Mechanism) -> int:
         """The joint that carries it; zero is the ground."""
