@@ -1,4 +1,4 @@
-"""Stops and runs per second, what more cores bring, memory against the number of cases.
+"""Stops and runs per second, what more cores bring, what a case costs, memory by number of cases.
 
 Run with ``python -m benchmarks.studies`` from the root of the repository. Random poses and speeds
 of the six-axis arm, category 0, defaults; every row with its numbers goes to the disk. Runs are
@@ -18,9 +18,14 @@ import joblib
 import numpy as np
 
 import pinloop as pl
+from pinloop.safety.stopping.prepared_robot import tool_of
+from pinloop.safety.studies.case_values import case_values
+from pinloop.safety.studies.cases import Setup, tool_travel
+from pinloop.safety.studies.study import make_setup
 
 ROBOT, BRAKES = "urdf/six_axis_arm.urdf", "urdf/six_axis_arm.brakes.yaml"
 _STOPS, _RUNS, _TURNS = 128, 512, 3
+_COSTS = ("study", "drawing", "loads, ledger", "joints", "tool path", "keeping stops")
 
 
 def main() -> None:
@@ -28,6 +33,7 @@ def main() -> None:
     robot = pl.load(ROBOT)
     with tempfile.TemporaryDirectory() as folder:
         _rates(robot, Path(folder))
+        _costs(Path(folder))
         _memory(robot, Path(folder))
 
 
@@ -59,6 +65,37 @@ def _rates(robot: pl.Mechanism, folder: Path) -> None:
         kind = {"loky": "processes", "threading": "threads"}[backend]
         print(f"{title}/s, {kind:14s}{count / alone:10.0f}{count / whole:12.0f}", end="")
         print(f"{alone / whole:10.2f}{os.getloadavg()[0]:7.1f}")
+
+
+def _costs(folder: Path) -> None:
+    """What cases of a study take beside their stops, as parts of these; least of turns."""
+    print("\nparts of a stop ", *_COSTS, "load", sep="  ")
+    for name in ("six_axis_arm", "palletizer"):
+        robot, brakes = pl.load(f"urdf/{name}.urdf"), f"urdf/{name}.brakes.yaml"
+        setup, sampling = make_setup(robot, brakes, None), pl.safety.Sobol(_RUNS)
+        turns = [_turn(setup, sampling, folder / f"{name}-{k}.csv") for k in range(_TURNS)]
+        stops, *least = (min(each) for each in zip(*turns, strict=True))
+        cells = [f"{x / stops:{len(head)}.2f}" for x, head in zip(least, _COSTS, strict=True)]
+        print(f"{name:16s}", *cells, f"{os.getloadavg()[0]:4.1f}", sep="  ")
+
+
+def _turn(setup: Setup, sampling: pl.safety.Sobol, results: Path) -> list[float]:
+    """Processor time of the stops of a study, of all of it, and of its parts [s]."""
+    cases, stops, times = case_values(setup, sampling, 0, _RUNS), list[pl.StopResult](), []
+    robot, brakes, count = setup.robot, setup.brakes, _RUNS
+    for work in (
+        lambda: stops.extend(map(setup.stop, cases)),
+        lambda: pl.study(robot, brakes, sampling=sampling, results=results, jobs=1, search=False),
+        lambda: case_values(setup, sampling, 0, count),
+        lambda: [stop.ledger for stop in stops],
+        lambda: [stop.joints for stop in stops],
+        lambda: [tool_travel(stop, tool_of(stop.robot)) for stop in stops],
+        lambda: [setup.pack(*pair) for pair in zip(stops, cases, strict=True)],
+    ):
+        begin = time.process_time()
+        work()
+        times.append(time.process_time() - begin)
+    return times
 
 
 def _memory(robot: pl.Mechanism, folder: Path) -> None:

@@ -21,7 +21,7 @@ from ..tolerances import CLOSED, COINCIDENT, CONSISTENT, CONTRADICTION, LEAST_SQ
 from .open_loops import describe_gaps, joints_at_limits, not_closed
 from .search import Problem, approach, outside_limits, search, velocity_mask
 
-_RESTARTS, _FEW = 40, 10
+_RESTARTS, _FEW = 40, 6
 """Searches from random configurations before loops count as open, and before a drawn pose does: of
 900 poses of six robots 810 could be reached, all of them after 5 such searches at most."""
 
