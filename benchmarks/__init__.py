@@ -2,5 +2,6 @@
 
 ``python -m benchmarks`` runs the suite and writes ``docs/performance.md``; ``python -m
 benchmarks.check`` is what continuous integration runs. The other modules that can be run answer
-single questions: `stops`, `studies`, `odca_scaling`, `regularization`, `locking_comparison`.
+single questions: `stops`, `studies`, `odca_scaling`, `regularization`, `locking_comparison`,
+`closure`.
 """

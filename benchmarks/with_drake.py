@@ -90,6 +90,11 @@ class Drake:
         turns = [one.rotation().matrix() for one in placed]
         return np.array([one.translation() for one in placed]), np.array(turns)
 
+    def energy(self) -> float:
+        """Kinetic and potential energy [J]."""
+        plant, context = self._plant, self._context
+        return float(plant.CalcKineticEnergy(context) + plant.CalcPotentialEnergy(context))
+
     def velocities(self) -> Array:
         """Velocities of the centres of mass in the world [m/s], shape (n, 3)."""
         found = []

@@ -78,6 +78,25 @@ class _Exudyn(ABC):
     def accelerations(self) -> Array:
         """Accelerations of the centres of mass that the last run ended with [m/s^2], (n, 3)."""
 
+    def energy(self) -> float:
+        """Kinetic energy and that of gravity [J]."""
+        total = 0.0
+        for node, part in zip(self._nodes, self._scene.parts, strict=True):
+            speed, spin = self._output(node, "Velocity"), self._output(node, "AngularVelocity")
+            turn = self._turning(node, part)
+            I = turn @ part.inertia.inertia @ turn.T  # noqa: E741
+            height = self._output(node, "Position") @ self._gravity()
+            total += part.inertia.mass * (0.5 * speed @ speed - height) + 0.5 * spin @ I @ spin
+        return float(total)
+
+    def _turning(self, node: Any, part: Part) -> Array:
+        """Rotation of a part in the axes in which nodes are."""
+        return self._output(node, "RotationMatrix").reshape(3, 3)
+
+    def _gravity(self) -> Array:
+        """Gravity in these axes [m/s^2]."""
+        return self._scene.gravity
+
     def _load(self) -> None:
         """Springs and torques."""
         item, system = self._item, self.system
@@ -288,6 +307,14 @@ class PlanarExudyn(_Exudyn):
             )
         )
         return self._weigh(body, node, self._flat(self._scene.gravity))
+
+    def _turning(self, node: Any, part: Part) -> Array:
+        """See `_Exudyn`: in a plane only the moment about its normal counts, at any angle."""
+        return np.asarray(self._turn.T @ part.pose.rotation)
+
+    def _gravity(self) -> Array:
+        """See `_Exudyn`."""
+        return self._flat(self._scene.gravity)
 
     def _local(self, index: int, point: Array) -> Array:
         """See `_Exudyn`."""

@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 import pytest
+from benchmarks import closure
 from benchmarks.check import excesses
 from benchmarks.comparison import best_at_target, best_peer, growth, order, time_at_target
 from benchmarks.contestants import DEFAULT, Problem
@@ -365,3 +367,60 @@ def test_the_check_names_what_is_over_its_bound() -> None:
     assert excesses({"counts": {"a": 109.0, "b": 10.0}, "ratios": {"r": 5.9}}, bounds) == []
     wrong = excesses({"counts": {"a": 111.0, "c": 1.0}, "ratios": {"r": 6.1}}, bounds)
     assert [line.split()[0].rstrip(":") for line in wrong] == ["a", "b", "c", "r"]
+
+
+# -- how exact loops are ----------------------------------------------------------------------
+
+
+def test_the_foot_of_the_leg_goes_straight() -> None:
+    """What Jansen chose its lengths for: it stays within 1 cm of the ground over half a metre."""
+    motion = closure.CASES["leg of a Strandbeest"]
+    robot, q, v = motion.start()
+    assert pl.diagnose(robot).mobility == 1
+    run = pl.simulate(robot, q, v, until=2.5, losses=False)
+    assert run.closure().max() < 1e-10
+    start = robot.placement(q, "lower")
+    # Corners of the lower triangle at the start, and that its sides are those that he published.
+    W, X, foot = np.array(
+        [[-0.26952107, -0.4551517, 0], [-0.59231515, -0.2805293, 0], [-0.43160111, -0.91756933, 0]]
+    )
+    sides = [float(np.linalg.norm(one - other)) for one, other in ((W, X), (X, foot), (W, foot))]
+    assert sides == pytest.approx([0.367, 0.657, 0.49], abs=1e-7)
+    path = np.array([p.act(start.actInv(foot)) for p in run.placement("lower")])
+    low = path[path[:, 1] < path[:, 1].min() + 0.01]
+    assert np.ptp(low[:, 0]) > 0.5 and np.ptp(path[:, 1]) > 0.2
+
+
+@pytest.mark.parametrize("title", closure.CASES)
+@pytest.mark.parametrize(
+    ("package", "method", "step", "gap", "energy"),
+    [
+        ("pinloop", closure.DEFAULT, None, 1e-10, 1e-7),
+        ("mujoco", "RK4 1", 2e-4, 1e-6, 1e-5),
+        ("drake", "SAP", 1e-3, 1e-3, 0.1),
+        ("exudyn", "GeneralizedAlpha", 1e-3, 1e-9, 1e-3),
+    ],
+)
+def test_loops_are_as_exact_as_the_page_says(
+    title: str, package: str, method: str, step: float | None, gap: float, energy: float
+) -> None:
+    """Energies are computed in four ways, which would not stay where they are if one were wrong."""
+    if package != "pinloop" and not installed(package):
+        pytest.skip(f"{package} is not installed")
+    problem = closure.problem_of(replace(closure.CASES[title], until=0.3))
+    outcome = closure.measure(problem, closure.Setting(package, method, step))
+    assert not outcome.failed and outcome.gap < gap and outcome.energy < energy
+    if package == "drake":  # it is not exact, and that is seen
+        assert outcome.gap > 1e-8
+
+
+def test_a_gap_is_seen() -> None:
+    problem = closure.problem_of(replace(closure.CASES["four-bar"], until=0.01))
+    watch = closure.Watch(problem.scene, problem.robot.length)
+    places, turns = poses(problem.robot, problem.q)
+    watch((places, turns), 0.0)
+    assert watch.gap < 1e-10
+    k = problem.scene.ties[0].b if problem.scene.ties[0].b >= 0 else problem.scene.ties[0].a
+    places[k] += [0.003, 0.0, 0.004]
+    watch((places, turns), 0.0)
+    assert watch.gap == pytest.approx(0.005, abs=1e-9)
