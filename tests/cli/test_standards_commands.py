@@ -99,20 +99,29 @@ def test_tables_of_vendors(capsys: Captured) -> None:
         (["separation", "arm.study.yaml", "--direction", "1,0"], "is not three numbers"),
         (["separation", "arm.study.yaml", "--z-d", "5s"], "with or without a unit (m, mm)"),
         *(
-            ([command, "arm.study.yaml", "--detection", "50"], "is 50 s, longer than any sensor")
+            (
+                [command, "arm.study.yaml", "--detection", "50"],
+                "is 50 s, not 0 to 10; give milli",
+            )
             for command in ("cell-map", "separation", "minimum-distance")
         ),
         (["annex-b", "six_axis_arm.urdf", "--category", "7"], "category"),
         *(
-            ([*command.split(), "850"], f"{command.split()[-1]} 850 is 850 m, more than any")
+            (
+                [*command.split(), "850"],
+                f"{command.split()[-1]} 850 is 850 m, not 0 to 10",
+            )
             for command in (
                 "cell-map arm.study.yaml --intrusion",
                 "separation arm.study.yaml --z-r",
                 "minimum-distance arm.study.yaml --supplement",
             )
         ),
-        (["separation", "arm.study.yaml", "--z-d=-1mm"], "--z-d -1mm is negative"),
-        (["separation", "arm.study.yaml", "--human-speed", "1600"], "1600 is in m/s, faster than"),
+        (["separation", "arm.study.yaml", "--z-d=-1mm"], "--z-d -1mm is -0.001 m, not 0 to 10"),
+        (
+            ["separation", "arm.study.yaml", "--human-speed", "1600"],
+            "1600 is 1600 m/s, not 0 to 10",
+        ),
         (["separation", "arm.study.yaml", "--direction", "0,0,0"], "direction of the person"),
         (["separation", "arm.study.yaml", "--edition", "2020"], "no edition '2020'"),
         (["minimum-distance", "arm.study.yaml", "--edition", "2020"], "no edition '2020'"),

@@ -38,7 +38,7 @@ from .words import gravity_vector, length, split_word, time, vector, weight
 
 app = Commands(MANY)
 
-_SLOWEST_DETECTION, _LARGEST_ALLOWANCE, _FASTEST_PERSON = 10.0, 10.0, 10.0
+_MOST = 10.0
 """More is a mistake [s, m, m/s]."""
 _MEASURED = "0 done; 130 interrupted"
 Towards = Annotated[
@@ -61,37 +61,29 @@ Intrusion = Annotated[
 Edition = Annotated[str, text_option("Edition of the standard, by its year.", "YEAR")]
 
 
-def _until_signal(detection: str) -> float:
-    """Seconds from the approach of a person to the signal; the unit may have been forgotten."""
-    seconds = time(detection, "--detection")
-    if seconds > _SLOWEST_DETECTION:
-        raise BadValue(
-            f"--detection {detection} is {seconds:g} s, longer than any sensor takes; give "
-            "milliseconds with their unit, as in 50ms"
-        )
-    return seconds
+def _checked(value: float, given: str, unit: str, advice: str) -> float:
+    """A time, length or speed of a person, of which the unit may have been forgotten."""
+    if not 0.0 <= value <= _MOST:
+        raise BadValue(f"{given} is {value:g} {unit}, not 0 to {_MOST:g}; {advice}")
+    return value
+
+
+def _until_signal(word: str) -> float:
+    """Seconds from the approach of a person to the signal."""
+    seconds = time(word, "--detection")
+    return _checked(seconds, f"--detection {word}", "s", "give milliseconds as in 50ms")
 
 
 def _allowance(word: str | None, option: str) -> float | None:
-    """A length that is added; the unit may have been forgotten."""
+    """A length that is added [m]."""
     if word is None:
         return None
-    metres = length(word, option)
-    if metres < 0.0:
-        raise BadValue(f"{option} {word} is negative; it is added")
-    if metres > _LARGEST_ALLOWANCE:
-        raise BadValue(
-            f"{option} {word} is {metres:g} m, more than any safeguard adds; give millimetres with "
-            "their unit, as in 850mm"
-        )
-    return metres
+    return _checked(length(word, option), f"{option} {word}", "m", "give millimetres as in 850mm")
 
 
 def _human_speed(speed: float) -> float:
-    """Speed of a person [m/s], who may have been measured in mm/s."""
-    if speed > _FASTEST_PERSON:
-        raise BadValue(f"--human-speed {speed:g} is in m/s, faster than anybody runs; is it mm/s?")
-    return speed
+    """Speed of a person [m/s]."""
+    return _checked(speed, f"--human-speed {speed:g}", "m/s", "give it in m/s, not in mm/s")
 
 
 # -- speeds ---------------------------------------------------------------------------------------
