@@ -17,7 +17,6 @@ SOURCES: list[tuple[Any, str]] = [
     ([URDF], "cannot load a list"),
     ("", "the name of the robot file is empty"),
     (".", "is a folder"),
-    ("#usda 1.0\n", "is a USD stage, which is not read; export it as URDF, SDF or MJCF"),
     ("#VRML_SIM R2023b utf8\nPROTO Arm [] {}\n", "is a PROTO file or world of Webots"),
     ("no/such/robot.urdf", "no/such/robot.urdf: no such file"),
     ("nul\0byte.urdf", "cannot be read"),

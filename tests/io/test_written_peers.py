@@ -11,8 +11,11 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
+from pinloop.model.description import GROUND, Body, Description, Joint
+from pinloop.model.mechanism import build
+from pinloop.model.pairs import align_z, make_pair
 
-from ..same_robots import random_robot
+from ..same_robots import check_same, random_robot
 from ..screw_tables import Array
 from ..states import SHIPPED, robot
 
@@ -93,3 +96,45 @@ def test_mujoco_computes_the_same(tmp_path: Path) -> None:
         theirs = data.efc_J.reshape(-1, model.nv)[: data.ne] @ X
         rows = pl.Constraints(other).jacobian(q)
         np.testing.assert_allclose(span(theirs), span(rows), rtol=0, atol=1e-6)
+
+
+def test_newton_reads_the_same_robots(tmp_path: Path) -> None:
+    """A robot made again of what Newton's importer holds: bodies, tree joints and loops."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        newton: Any = pytest.importorskip("newton")
+        pytest.importorskip("newton_usd_schemas")
+        for name in ("palletizer", "delta", "fivebar", "spherical_threebar"):
+            machine = robot(name)
+            builder = newton.ModelBuilder()
+            builder.add_usd(str(machine.save(tmp_path / f"{name}.usda")))
+            other = built_of(builder, machine)
+            assert {loop.name for loop in other.loops} == {loop.name for loop in machine.loops}
+            check_same(machine, other, tol=1e-5)
+
+
+def built_of(builder: Any, machine: pl.Mechanism) -> pl.Mechanism:
+    """The robot that a builder of Newton holds, but for limits."""
+    kinds = {"FIXED": "fixed", "REVOLUTE": "revolute", "BALL": "spherical"}
+    names = [label.rpartition("/")[2] for label in builder.body_label]
+    bodies = []
+    for name, mass, com, moments in zip(
+        names, builder.body_mass, builder.body_com, builder.body_inertia, strict=True
+    ):
+        inertia = np.array(moments, dtype=float).reshape(3, 3)
+        np.testing.assert_allclose(inertia, inertia.T, rtol=0, atol=1e-6)
+        bodies.append(Body(name, float(mass), np.array(com), 0.5 * (inertia + inertia.T)))
+    joints = []
+    for k, label in enumerate(builder.joint_label):
+        pair, axis = make_pair(kinds[builder.joint_type[k].name]), np.eye(3)[2]
+        if pair.dof == 1:
+            axis = np.array(builder.joint_axis[builder.joint_qd_start[k]])
+        turn = pin.SE3(align_z(axis), np.zeros(3))
+        given = builder.joint_X_p[k], builder.joint_X_c[k]
+        frames = [pin.XYZQUATToSE3(np.array(x, dtype=float)) * turn for x in given]
+        numbers = builder.joint_parent[k], builder.joint_child[k]
+        ends = [GROUND if number < 0 else names[number] for number in numbers]
+        cut = builder.joint_articulation[k] < 0
+        joints.append(Joint(label.rpartition("/")[2], pair, *ends, *frames, cut))
+    gravity = machine.gravity
+    return build(Description("newton", tuple(bodies), tuple(joints), gravity=gravity))

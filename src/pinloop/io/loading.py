@@ -35,6 +35,7 @@ from .quantities import free_root, new_name
 from .screws import read_screws
 from .sdf.reader import read_sdf
 from .urdf.reader import read_urdf
+from .usd.reader import read_usd
 
 _GEPETTO = re.compile(rb"^[\"']?closed_loop[\"']?\s*:", re.MULTILINE)
 """The key by which a Gepetto YAML is known."""
@@ -44,10 +45,11 @@ _BESIDE = re.compile(rb"^beside\s*:\s*[\"']?([.\w]*)", re.MULTILINE)
 
 _XML_SUFFIXES = (".urdf", ".sdf", ".world", ".xml", ".mjcf", ".xacro")
 
+_STAGES = (b"#usda", b"PXR-USDC")
+"""How stages of USD begin."""
+
 _OTHERS = (
-    (b"#usda", "a USD stage"),
-    (b"PXR-USDC", "a USD stage"),
-    (b"PK\x03\x04", "a zip archive (a USDZ package, say)"),
+    (b"PK\x03\x04", "a zip archive"),
     (b"#VRML_SIM", "a PROTO file or world of Webots"),
     (b"#VRML", "a VRML file"),
 )
@@ -72,9 +74,9 @@ def load(
     refuse one whose mass matrix is singular, and say which links lack mass.
 
     Args:
-        source: path of a URDF, SDF, MJCF, Gepetto YAML, screw table or file in a `RobotFormat`;
-            the text of one; a screw table as a dict; a `pin.Model`; or a parsed ``URDF`` of
-            urchin, yourdfpy or urdfpy.
+        source: path of a URDF, SDF, MJCF, USD, Gepetto YAML, screw table or file in a
+            `RobotFormat`; the text of one; a screw table as a dict; a `pin.Model`; or a parsed
+            ``URDF`` of urchin, yourdfpy or urdfpy.
         loops: what closes the loops, if the source does not say: path or dict of a loops file or
             Gepetto YAML, or path of an SRDF; constraint models of Pinocchio, made for the
             `pin.Model` that is the source; or a list of these. Without it the files
@@ -231,6 +233,10 @@ def _from_text(
         if is_xacro(root):
             root = expand_xacro(root, path, folders)
         return _from_xml(root, None if path is None else path.parent, folders, model)
+    is_stage = content.startswith(_STAGES)
+    if is_stage or suffix.lower() == ".usdz":
+        resolve = make_resolver(None if path is None else path.parent, folders)
+        return read_usd(content if path is None else str(path), name, resolve=resolve)
     for begins, kind in _OTHERS:
         if content[:512].lstrip().startswith(begins):
             problem = f"is {kind}, which is not read; export it as URDF, SDF or MJCF"
@@ -355,7 +361,7 @@ _ExistingPaths = Annotated[tuple[Annotated[Path, existing], ...], Short(Name, la
 class RobotFile:
     """The file of a robot with the options of `load` that are about files."""
 
-    file: Annotated[Path, existing, "URDF, SDF, MJCF, Gepetto YAML or screw table"]
+    file: Annotated[Path, existing, "URDF, SDF, MJCF, USD, Gepetto YAML or screw table"]
     loops: Annotated[
         _ExistingPaths,
         "file that defines the loops if the robot's does not: a loops file, a Gepetto YAML or an "

@@ -13,10 +13,12 @@ from .writers.mjcf import write_mjcf
 from .writers.outline import Outline
 from .writers.sdf import write_sdf
 from .writers.urdf import save_urdf
+from .writers.usd import save_usd
 
-_FORMATS: dict[str, tuple[str, Callable[[Outline, Path | None], str]]] = {
-    ".xml": ("MJCF", write_mjcf),
-    ".sdf": ("SDF", write_sdf),
+_FORMATS: dict[str, tuple[str, Callable[[Outline, Path], object]]] = {
+    ".xml": ("MJCF", lambda outline, path: write_text(path, write_mjcf(outline, path.parent))),
+    ".sdf": ("SDF", lambda outline, path: write_text(path, write_sdf(outline, path.parent))),
+    **dict.fromkeys((".usda", ".usdc", ".usd"), ("USD", save_usd)),
 }
 SUFFIXES = (".urdf", *_FORMATS)
 """Ends of the names of robot files that can be written."""
@@ -37,7 +39,7 @@ def save(robot: Mechanism, path: str | Path) -> Path:
         return save_urdf(robot.description, target)
     name, write = _FORMATS[target.suffix.lower()]
     outline = Outline(robot, name)
-    write_text(target, write(outline, target.parent))
+    write(outline, target)
     if outline.unsaid:
         text = f"{target} does not say all of robot '{robot.name}': left out are {outline.unsaid}"
         warnings.warn(text, PinloopWarning, stacklevel=5)

@@ -439,8 +439,8 @@ class Mechanism:
         limits of speed, are left out with a warning that names them.
 
         Args:
-            path: ``.xml`` (MJCF), ``.sdf``, or else ``.urdf``, which may be left out, with what
-                URDF cannot say in a loops file beside it.
+            path: ``.xml`` (MJCF), ``.sdf``, ``.usda``, ``.usdc`` or ``.usd``, or else ``.urdf``,
+                which may be left out, with what URDF cannot say in a loops file beside it.
 
         Returns:
             Path of the file.

@@ -49,7 +49,7 @@ def write_sdf(outline: Outline, folder: Path | None = None) -> str:
         for shape in description.geometry:
             if shape.body == body.name:
                 _shape(outline, link, shape, folder)
-    mimics = {joint: terms for joint, *terms in mimic_terms(outline, "linear between two joints")}
+    mimics = {terms[0]: terms for terms in mimic_terms(outline, "linear between two joints")}
     for branch in outline.branches:
         _branch(outline, model, branch, mimics)
     for loop in outline.loops():
@@ -106,7 +106,7 @@ def _branch(
     outline: Outline,
     model: ElementTree.Element,
     branch: Branch,
-    mimics: dict[str, list[str | float]],
+    mimics: dict[str, tuple[str, str, float, float]],
 ) -> None:
     if branch.kind == "free":
         outline.carrier(branch)  # a link without a joint floats
@@ -123,7 +123,7 @@ def _branch(
     for axis, tag in zip(axes, ("axis", "axis2"), strict=False):
         _axis(outline, add_element(element, tag), axis)
     if branch.name in mimics:
-        source, ratio, offset = mimics[branch.name]
+        _, source, ratio, offset = mimics[branch.name]
         mimic = add_element(element[-1], "mimic", joint=source)
         for tag, value in (("multiplier", ratio), ("offset", offset), ("reference", 0.0)):
             _add(mimic, tag, value)
@@ -188,7 +188,9 @@ def _shape(
         _add(kind, "scale", shape.size)
     else:
         keys = SIZES[shape.kind]
-        for key, value in zip(keys, shape.size if len(keys) > 1 else [shape.size], strict=True):
+        if len(keys) == 1:
+            _add(kind, keys[0], shape.size)
+        for key, value in zip(keys, shape.size, strict=False) if len(keys) > 1 else ():
             _add(kind, key, value)
     if geometry.color is not None and geometry.role == "visual":
         _add(add_element(element, "material"), "diffuse", geometry.color)
