@@ -24,6 +24,12 @@ PUBLIC = {thing: name for name, thing in things() if dataclasses.is_dataclass(th
 class Made:
     """What values are made of: a robot, its states, brakes, a run and a stop."""
 
+    run: pl.Trajectory
+    stop: pl.StopResult
+    brakes: pl.Brakes
+    study: pl.Study
+    arm: pl.Mechanism
+
     def __init__(self) -> None:
         self.robot = robot = pl.load(URDF / "fourbar.urdf")
         self.motor = motor = robot.actuated[0]

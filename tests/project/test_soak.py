@@ -5,26 +5,31 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 import pytest
 from tools.pages import between
 from tools.soak import counts, regressions
+from tools.soak import files as campaign_of_files
+from tools.soak import mechanisms as campaign_of_mechanisms
 from tools.soak.__main__ import CAMPAIGNS, SHORT
 from tools.soak.campaign import Campaign, Case, Data, Finding, Tally, draw, judge_apart, run
 from tools.soak.children import Limits
 from tools.soak.derivatives import _extrapolated
 from tools.soak.files import simplify_files
 from tools.soak.stops import _judge, static_excess
-from tools.soak.tables import simplify_table
+from tools.soak.tables import plain, simplify_table
 
 import pinloop as pl
 
+from .. import mechanisms
 from ..safety.stopping.robots_to_stop import pendulum
 
 URDF = Path(__file__).parents[2] / "urdf"
@@ -196,7 +201,8 @@ def height(robot: pl.Mechanism, angle: float) -> float:
 def test_a_few_cases_are_clean(name: str) -> None:
     campaign = CAMPAIGNS[name]
     cases = [campaign.judge(draw(campaign, 1, number)) for number in range(8)]
-    assert all(case.findings == () for case in cases)
+    findings = [finding for case in cases for finding in case.findings]
+    assert [finding for finding in findings if finding.kind not in regressions.TIMED] == []
     assert len({case.name for case in cases}) > 2
     if name == "derivatives":
         assert {"same, on it", "same, off it"} <= {case.name for case in cases}
@@ -207,3 +213,105 @@ def test_differences_know_their_error(pole: float, noise: float) -> None:
     """Of a function with a pole nearby, and of a noisy one."""
     found, error = _extrapolated(lambda x: 1.0 / (pole - x) + noise * np.sin(1e9 * x), 1)
     assert abs(float(found[0, 0]) * pole**2 - 1.0) <= max(10.0 * float(error[0]) * pole**2, 1e-12)
+
+
+# -- what is wrong is noticed ---------------------------------------------------------------------
+
+
+def kinds_of(name: str, data: Data) -> set[str]:
+    return {finding.kind for finding in CAMPAIGNS[name].judge(data).findings}
+
+
+def test_a_wrong_jump_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = pl.transition
+
+    def wrong(*arguments: Any) -> pl.simulation.Transition:
+        jump = right(*arguments)
+        return replace(jump, v_plus=1.001 * jump.v_plus, energy_loss=-jump.energy_loss - 1e-3)
+
+    data = {
+        "robot": "planar_3r", "seed": 1, "regularized": False,
+        "modes": [{"locks": [], "opened": []}, {"locks": [("joint_2", [])], "opened": []}],
+    }  # fmt: skip
+    assert kinds_of("locks", data) == set()
+    monkeypatch.setattr(pl, "transition", wrong)
+    assert kinds_of("locks", data) >= {"velocity", "energy", "energy rises", "energy of the jump"}
+
+
+NUMBERS = count()
+
+
+@pytest.mark.parametrize(
+    ("part", "wrong", "kind"),
+    [
+        ("pl.diagnose", lambda right: lambda r: replace(right(r), mobility=9), "mobility"),
+        (
+            "pl.diagnose",
+            lambda right: lambda r: replace(right(r), assembled=False),
+            "not assembled",
+        ),
+        ("lost", lambda right: lambda *_: 1e-5, "row lost"),
+        ("rank", lambda right: lambda _: next(NUMBERS), "rank"),
+        ("dense", lambda right: lambda *a: (1.01 * right(*a)[0] + 1e-3, 0), "acceleration"),
+        ("pl.simulate", lambda right: lambda *a, **b: leaking(right(*a, **b)), "energy"),
+        ("pl.simulate", lambda right: lambda *a, **b: opening(right(*a, **b)), "open"),
+    ],
+)
+def test_a_wrong_mechanism_is_noticed(
+    part: str, wrong: Any, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = {"kind": "four-bar", "seed": 1, "table": plain(mechanisms.four_bar()), "mobility": 1}
+    owner: Any = pl if part.startswith("pl.") else campaign_of_mechanisms
+    name = part.removeprefix("pl.")
+    right = getattr(owner, name)
+    monkeypatch.setattr(owner, name, wrong(right))
+    assert kind in kinds_of("mechanisms", data)
+
+
+def leaking(run: pl.Trajectory) -> pl.Trajectory:
+    """With a velocity that it does not have."""
+    v = run.v.copy()
+    v[-1] *= 1.0001
+    return replace(run, v=v)
+
+
+def opening(run: pl.Trajectory) -> pl.Trajectory:
+    """With a loop that opens."""
+    q = run.q.copy()
+    q[-1, 0] += 1e-6
+    return replace(run, q=q)
+
+
+def test_a_stop_that_ends_elsewhere_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = {"again": "arm", "seed": 1003}
+    assert kinds_of("stops", data) == set()
+    right = pl.stop
+    monkeypatch.setattr(pl, "stop", lambda *a, **b: _elsewhere(right(*a, **b)))
+    assert kinds_of("stops", data) == {"another end", "another time"}
+
+
+def _elsewhere(stop: pl.StopResult) -> pl.StopResult:
+    run = replace(stop.run, q=stop.run.q + 1e-5, t=stop.run.t + 1e-5)
+    return replace(stop, run=run)
+
+
+def test_a_file_that_takes_long_or_much_or_ends_in_a_traceback_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = {"kind": "urdf", "files": {"robot.urdf": {"text": "<robot/>"}}, "flags": {}}
+    assert judge_apart(CAMPAIGNS["files"], data).findings == ()
+
+    def load(*_: Any, **__: Any) -> None:
+        np.ones(60_000_000)  # 480 MB
+        begin = time.process_time()
+        while time.process_time() < begin + 0.2:
+            pass
+
+    monkeypatch.setattr(campaign_of_files, "SECONDS", 0.1)
+    monkeypatch.setattr(pl, "load", load)
+    case = judge_apart(CAMPAIGNS["files"], data)
+    assert {finding.kind for finding in case.findings} == {"slow", "memory"}
+    nothing: dict[str, Any] = {}
+    monkeypatch.setattr(pl, "load", lambda *_, **__: nothing["odd"])
+    (finding,) = judge_apart(CAMPAIGNS["files"], data).findings
+    assert finding == Finding("crash", "KeyError: 'odd' (test_soak.py, <lambda>)")
