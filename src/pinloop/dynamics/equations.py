@@ -353,9 +353,7 @@ class EquationsOfMotion:
 
     def residual(self, t: float, q: Configuration) -> Array:
         """Position residual of all rows, zeros for rows on velocities only."""
-        with self.robot.workspace() as data:
-            pin.framesForwardKinematics(self._model, data, q)
-            return self.rows.residual(t, q, data)
+        return self.closure(t, q)[2]
 
     def residual_of_whole(self, q: Configuration) -> Array:
         """Residual of all rows of loops, also those that regularization has dropped."""
