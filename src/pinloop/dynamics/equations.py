@@ -308,10 +308,16 @@ class EquationsOfMotion:
 
     def motion(self, t: float, q: Configuration, v: Velocity) -> Motion:
         """Accelerations and reactions at a state."""
+        rows = self.rows
         with self.robot.workspace() as data:
             a, lam = self._solve(data, t, q, v)
+            if self._by_recursion and len(rows.locked) == len(rows):  # what locks exert, alone
+                forces = pin.rnea(self._model, data, q, v, a) - self._joint_loads(data, t, q, v)
+                forces[self._free] = 0.0
+                held = np.ones(len(rows), dtype=bool)
+                return Motion(a, forces[rows.lock_columns], held, len(rows), forces)
             M, f, J, _, _ = self._system(data, t, q, v)
-            return with_reactions(self.rows, M, f, J, a, lam)
+            return with_reactions(rows, M, f, J, a, lam)
 
     def jump(self, t: float, q: Configuration, v: Velocity) -> Motion:
         """Jump of a velocity to the nearest one, in the kinetic metric, that all rows allow.
