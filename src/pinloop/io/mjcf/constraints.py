@@ -73,7 +73,8 @@ def _with_hinges(loops: list[Joint]) -> list[Joint]:
             getattr(first, side).actInv(getattr(second, side)).translation
             for side in ("frame_parent", "frame_child")
         ]
-        if np.abs([*ends[0][:2], *ends[1][:2], ends[0][2] - ends[1][2]]).max() < SAME_PLACE:
+        off_axis = [*ends[0][:2], *ends[1][:2], ends[0][2] - ends[1][2]]
+        if np.abs(off_axis).max() < SAME_PLACE < abs(ends[0][2]):
             joints[first.name] = replace(first, pair=make_pair("revolute"))
             del joints[second.name]
     return [*joints.values()]
