@@ -96,6 +96,8 @@ def test_crossed_axes(axes: str) -> None:
     assert [joint.name for joint in robot.joints[2:4]] == [first.name, second.name]
     assert (first.parent, second.child) == ("coupler", "rocker")
     assert first.child == second.parent == "wrist_cross"
+    (between,) = (body.name for body in robot.bodies if body.is_between)
+    assert between == "wrist_cross"
     cross = robot.bodies[-1]
     assert cross.name == "wrist_cross" and cross.mass == 0 and not cross.inertia.any()
     a, b = 0.3, -0.8

@@ -273,8 +273,9 @@ def test_numbers_that_cannot_be_are_doubted_or_refused() -> None:
         pl.safety.StoppingTable((seconds,)).for_robot(pl.example("six_axis_arm"))
     plain = pl.safety.Measured("joint_3", 1.0, 0.3, 0.12)
     degrees = pl.safety.Measured("joint_3", 100.0, 0.3, None)
-    with pytest.raises(pl.BadValue, match=r"moves at 100 rad/s at the signal, [\d.]+ times its"):
-        degrees.check(pl.example("six_axis_arm"))
+    for speed in (100.0, -100.0):
+        with pytest.raises(pl.BadValue, match=r"moves at 100 rad/s at the signal, [\d.]+ times"):
+            replace(degrees, speed=speed).check(pl.example("six_axis_arm"))
     replace(degrees, speed=10.0).check(pl.example("six_axis_arm"))
     assert plain.doubt == ""
     arm = pl.example("six_axis_arm")
