@@ -488,8 +488,9 @@ def test_points_energies_and_states_at_times_between_steps() -> None:
 # -- rows that are not holonomic, or move -----------------------------------------------------
 
 
-def test_a_crank_that_is_driven() -> None:
-    """A prescribed motion, which depends on time, and a lock at an instant that changes."""
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_crank_that_is_driven(ends: bool) -> None:
+    """A prescribed motion, which depends on time, and a lock or an end at a time that changes."""
     robot, q = assembled("five-bar")
     joint = robot.joints[0]
     at = float(q[robot.coordinates(joint).q.start])
@@ -499,8 +500,12 @@ def test_a_crank_that_is_driven() -> None:
 
     rows = [pl.constraints.Prescribed(joint, motion)]
     v = pl.consistent_velocity(robot, q, {joint: 1.0})
-    lock = pl.lock("m2")
-    guard = pl.when(lambda t, q, v: np.sin(v[2]) + 0.5 * v[0] + q[0] - 1.15, lock, name="on")
+
+    def value(t: float, q: Array, v: Array) -> float:
+        return float(np.sin(v[2]) + 0.5 * v[0] + q[0] - 1.15)
+
+    lock = pl.when(value, pl.lock("m2"), name="on")
+    guard = pl.stop_when(value, name="on") if ends else lock
 
     def simulate(x: Array) -> pl.Trajectory:
         return pl.simulate(
