@@ -47,10 +47,10 @@ def check_same(
     r, s = ours.residual(q), theirs.residual(there)
     for name, rows in ours.rows_of.items():
         others = theirs.rows_of[name] if name in theirs.rows_of else _like(J[rows], K, theirs)
-        forms = [_forms(J[rows], r[rows]), _forms(K[others], s[others])]
+        form, other_form = _forms(J[rows], r[rows]), _forms(K[others], s[others])
         if _parent(robot, name) != _parent(other, name):
             assert np.abs(r[rows]).max() < tol  # told from its other end it is the same if closed
-        np.testing.assert_allclose(*forms, rtol=0, atol=10 * tol)
+        np.testing.assert_allclose(form, other_form, rtol=0, atol=10 * tol)
 
 
 def _forms(J: Array, r: Array) -> Array:

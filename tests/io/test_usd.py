@@ -181,7 +181,7 @@ def test_a_stage_in_centimetres_and_grams() -> None:
     expected = [[5.0], [4.0], [1.0 / degree], [np.pi]]
     np.testing.assert_allclose(numbers, expected, rtol=1e-6)
     np.testing.assert_allclose(slide.frame_parent.translation, [1.0, 0.0, 0.0])
-    assert (slide.lower, slide.friction) == (pytest.approx((-0.2,)), pytest.approx((3.0,)))
+    np.testing.assert_allclose([slide.lower, slide.friction], [[-0.2], [3.0]], rtol=1e-6)
     (mimic,) = machine.couplings
     assert mimic.joints == ("turn", "slide")
     np.testing.assert_allclose(mimic.polynomials, [[np.pi / 2, 1.0], [0.0, 2.0]], rtol=1e-6)

@@ -131,10 +131,12 @@ def built_of(builder: Any, machine: pl.Mechanism) -> pl.Mechanism:
             axis = np.array(builder.joint_axis[builder.joint_qd_start[k]])
         turn = pin.SE3(align_z(axis), np.zeros(3))
         given = builder.joint_X_p[k], builder.joint_X_c[k]
-        frames = [pin.XYZQUATToSE3(np.array(x, dtype=float)) * turn for x in given]
+        at_parent, at_child = (pin.XYZQUATToSE3(np.array(x, dtype=float)) * turn for x in given)
         numbers = builder.joint_parent[k], builder.joint_child[k]
-        ends = [GROUND if number < 0 else names[number] for number in numbers]
+        parent, child = (GROUND if number < 0 else names[number] for number in numbers)
         cut = builder.joint_articulation[k] < 0
-        joints.append(Joint(label.rpartition("/")[2], pair, *ends, *frames, cut))
+        joints.append(
+            Joint(label.rpartition("/")[2], pair, parent, child, at_parent, at_child, cut)
+        )
     gravity = machine.gravity
     return build(Description("newton", tuple(bodies), tuple(joints), gravity=gravity))

@@ -15,8 +15,8 @@ from tools.house import MEASURES, Measure, Package, report
 ROOT = Path(__file__).parents[2]
 
 REACHED = {
-    "lines": 77_800,
-    "files": 311,
+    "lines": 80_100,
+    "files": 325,
 }
 """What exceeds its target still: lower these numbers when the source gets better.
 
@@ -26,7 +26,8 @@ stops, torques as drives see them, and optimal control and inverse kinematics el
 of controlled stops, estimates of brakes with their bands, allowed speeds and values by name; then
 intervals of every outcome of a stop, recordings, searches by studies, maps of cells, robots mounted
 on robots, MeshCat, and programs, messages and units for other tools; then serial twins, torques of
-brakes that fall with speed and heat, and couplings and forces on axes in absolute coordinates.
+brakes that fall with speed and heat, and couplings and forces on axes in absolute coordinates; then
+robots written as MJCF, SDF and USD, and read from USD, and runs as glTF and for rerun.
 """
 
 
