@@ -83,7 +83,9 @@ def both(
 def same(native: pl.Trajectory, python: pl.Trajectory, within: float = SAME) -> None:
     """The same steps, states, modes, events and diagnostics."""
     assert len(native.t) == len(python.t)
-    assert (native.evaluations, native.rejected) == (python.evaluations, python.rejected)
+    # Where an event is, the last bit may decide whether its root is looked for once more.
+    assert abs(native.evaluations - python.evaluations) <= len(native.events)
+    assert native.rejected == python.rejected
     assert native.accuracy == python.accuracy and native.message == python.message
     assert native.modes == python.modes and native.mode.tolist() == python.mode.tolist()
     assert [name for _, name in native.events] == [name for _, name in python.events]
