@@ -175,13 +175,6 @@ def test_a_run_without_motion_is_a_picture(tmp_path: Path) -> None:
     assert "animations" not in content and len(content["meshes"]) > 3
 
 
-@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), 1e9])
-def test_rates_are_positive_and_few(run: pl.Trajectory, rate: float, tmp_path: Path) -> None:
-    with pytest.raises(pl.PinloopError, match="rate"):
-        run.to_gltf(tmp_path / "run.glb", rate=rate)
-    assert not list(tmp_path.iterdir())
-
-
 # -- solids as triangles ----------------------------------------------------------------------
 
 BALL = 4 / 3 * np.pi

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +12,12 @@ from mcap_ros2.decoder import DecoderFactory
 
 import pinloop as pl
 
+from .test_recordings import locked_run
+
 
 @pytest.fixture(scope="module")
 def run() -> pl.Trajectory:
-    robot = pl.regularize(pl.example("palletizer"))
-    q = pl.assemble(robot, {"shoulder": 0.4})
-    v = pl.consistent_velocity(robot, q, {"elbow": 0.5})
-    lock = pl.lock("shoulder", at=0.123)
-    return pl.simulate(robot, q, v, until=0.3, events=[lock])
+    return locked_run()
 
 
 def test_messages_are_the_run(run: pl.Trajectory, tmp_path: Path) -> None:
@@ -81,25 +77,3 @@ def test_ros_reads_it_without_us(run: pl.Trajectory, tmp_path: Path) -> None:
             if connection.topic == "/tf":
                 assert len(message.transforms) == len(run.robot.bodies)
     assert count > 30
-
-
-@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), 1e9])
-def test_rates_are_positive_and_few(run: pl.Trajectory, rate: float, tmp_path: Path) -> None:
-    with pytest.raises(pl.PinloopError, match="rate"):
-        run.to_mcap(tmp_path / "run.mcap", rate=rate)
-    assert not list(tmp_path.iterdir())
-
-
-def test_without_the_library_it_is_named() -> None:
-    program = (
-        "import sys; sys.modules['mcap_ros2.writer'] = None\n"
-        "import pinloop as pl\n"
-        "robot = pl.example('planar_3r')\n"
-        "run = pl.simulate(robot, robot.neutral, [0.0] * 3, until=0.01)\n"
-        "try:\n    run.to_mcap('x.mcap')\n"
-        "except pl.PinloopError as error:\n    print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert "pip install 'pinloop[mcap]'" in done.stdout

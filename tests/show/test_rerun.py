@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +11,14 @@ import pytest
 import pinloop as pl
 from pinloop.simulation.columns import columns
 
+from .test_recordings import locked_run
+
 reader: Any = pytest.importorskip("rerun.chunk")
 
 
 @pytest.fixture(scope="module")
 def run() -> pl.Trajectory:
-    robot = pl.regularize(pl.example("palletizer"))
-    q = pl.assemble(robot, {"shoulder": 0.4})
-    v = pl.consistent_velocity(robot, q, {"elbow": 0.5})
-    lock = pl.lock("shoulder", at=0.123)
-    return pl.simulate(robot, q, v, until=0.3, events=[lock])
+    return locked_run()
 
 
 @pytest.mark.filterwarnings("ignore:RRD file has no footer")
@@ -66,25 +62,3 @@ def test_a_recording_is_the_run(run: pl.Trajectory, tmp_path: Path) -> None:
 
 def seconds(at: Any) -> float:
     return float(at / np.timedelta64(1, "ns")) * 1e-9
-
-
-@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), 1e9])
-def test_rates_are_positive_and_few(run: pl.Trajectory, rate: float, tmp_path: Path) -> None:
-    with pytest.raises(pl.PinloopError, match="rate"):
-        run.to_rerun(tmp_path / "run.rrd", rate=rate)
-    assert not list(tmp_path.iterdir())
-
-
-def test_without_the_library_it_is_named() -> None:
-    program = (
-        "import sys; sys.modules['rerun'] = None\n"
-        "import pinloop as pl\n"
-        "robot = pl.example('planar_3r')\n"
-        "run = pl.simulate(robot, robot.neutral, [0.0] * 3, until=0.01)\n"
-        "try:\n    run.to_rerun('x.rrd')\n"
-        "except pl.PinloopError as error:\n    print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert "pip install 'pinloop[rerun]'" in done.stdout
